@@ -1,0 +1,207 @@
+"""Time to first token through MIRA over that of the same call made with the SDK alone.
+
+Starts its own MIRA (embedded services, a data directory that is removed afterwards) and a server
+that speaks the Messages API and answers at once, stores memories, then asks in turns: through the
+WebSocket, and with the bare SDK sending the very request that MIRA sent. Prints both medians, the
+ratio, and where the difference goes.
+
+    .venv/bin/python -m benchmarks.turn_overhead [--turns 30] [--memories 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import uuid
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PORT = 8765
+CHUNK = 250
+PASSWORD = "Benchmark-horse-9"
+SUBJECTS = ("boat", "sister", "garden", "piano", "office", "doctor", "trip", "book", "dog", "house")
+
+
+def memory_texts(count: int) -> list[str]:
+    return [
+        f"On day {number} the {SUBJECTS[number % 10]} number {number} was about the "
+        f"{SUBJECTS[(number * 7) % 10]} and cost {number * 13 % 997} euros."
+        for number in range(count)
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--turns", type=int, default=30)
+    parser.add_argument("--memories", type=int, default=1000)
+    options = parser.parse_args()
+    from tests.fake_anthropic import FakeAnthropic  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="mira-bench-") as folder, FakeAnthropic() as fake:
+        fake.on("reply").streams(["Here ", "is ", "an ", "answer."], delay_s=0)
+        environment = {
+            **os.environ,
+            "MIRA_DATA_DIR": folder,
+            "PORT": str(PORT),
+            "ANTHROPIC_BASE_URL": fake.url,
+            "ANTHROPIC_API_KEY": "benchmark",
+            "LOG_FORMAT": "json",
+        }
+        log_path = Path(folder) / "serve.log"
+        with log_path.open("w") as log:
+            server = subprocess.Popen(
+                [sys.executable, "manage.py", "serve"],
+                cwd=ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+            try:
+                wait_ready(log_path, server)
+                store(environment, options.memories)
+                through, direct = asyncio.run(measure(fake, options.turns))
+            finally:
+                server.terminate()
+                server.wait(timeout=60)
+        report(through, direct, stages(log_path), options)
+    return 0
+
+
+def wait_ready(log_path: Path, server: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 180
+    while time.monotonic() < deadline and server.poll() is None:
+        if "MIRA is ready" in log_path.read_text():
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"MIRA did not start:\n{log_path.read_text()[-3000:]}")
+
+
+def store(environment: dict[str, str], count: int) -> None:
+    code = f"from benchmarks.turn_overhead import seed; seed({count})"
+    subprocess.run(
+        [sys.executable, "manage.py", "shell", "-v", "0", "-c", code],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+    )
+
+
+def seed(count: int) -> None:
+    """Runs inside MIRA: the account and its memories, embedded as always."""
+    from django.utils import timezone  # noqa: PLC0415
+
+    from memory import storage  # noqa: PLC0415
+    from mira_site import embeddings  # noqa: PLC0415
+    from mira_site.accounts.models import User  # noqa: PLC0415
+    from mira_site.isolation import acting_as  # noqa: PLC0415
+
+    user = User.objects.create_user("bench", "bench@example.org", PASSWORD)
+    texts = memory_texts(count)
+    facts = [storage.Fact(text=text, memory_type="fact") for text in texts]
+    with acting_as(user.pk):
+        for start in range(0, count, CHUNK):
+            chunk = facts[start : start + CHUNK]
+            vectors = embeddings.embed([fact.text for fact in chunk])
+            storage.store(user, chunk, vectors, at=timezone.now(), use_day=1, segment_id=None)
+
+
+async def measure(fake: object, turns: int) -> tuple[list[float], list[float]]:
+    import anthropic  # noqa: PLC0415, TID251
+    from websockets.asyncio.client import connect  # noqa: PLC0415
+
+    sdk = anthropic.Anthropic(base_url=fake.url, api_key="benchmark", max_retries=0)
+    token = sign_in()
+    through, direct = [], []
+    url = f"ws://127.0.0.1:{PORT}/ws/chat/"
+    async with connect(url, subprotocols=[f"token.{token}"]) as socket:
+        for number in range(turns + 3):
+            seconds = await one_turn(socket, f"What did the {SUBJECTS[number % 10]} cost?")
+            seen = next(seen for seen in reversed(fake.requests) if seen.tier == "reply")
+            bare = await asyncio.to_thread(one_call, sdk, dict(seen.json))
+            if number >= 3:  # the first ones warm caches and pools on both sides
+                through.append(seconds)
+                direct.append(bare)
+    return through, direct
+
+
+def sign_in() -> str:
+    body = json.dumps({"username": "bench", "password": PASSWORD}).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{PORT}/api/v1/auth/token/", body, {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["token"]
+
+
+async def one_turn(socket: object, text: str) -> float:
+    started = time.perf_counter()
+    await socket.send(json.dumps({"type": "send", "text": text, "client_id": str(uuid.uuid4())}))
+    first = None
+    while True:
+        event = json.loads(await socket.recv())
+        if event["type"] == "text.delta" and first is None:
+            first = time.perf_counter() - started
+        if event["type"] in {"turn.failed", "turn.stopped"} or event.get("level") == "error":
+            raise SystemExit(f"A turn did not end well: {event}")
+        if event["type"] == "turn.finished":
+            return first
+
+
+def one_call(sdk: object, body: dict) -> float:
+    body["stream"] = True
+    started = time.perf_counter()
+    first = None
+    with sdk.messages.create(**body) as events:
+        for event in events:
+            if event.type == "content_block_delta" and first is None:
+                first = time.perf_counter() - started
+    return first
+
+
+def stages(log_path: Path) -> dict[str, float]:
+    """Medians of the worker's own marks: milliseconds since it took the turn (but for `queued`)."""
+    marks: dict[str, list[float]] = {}
+    for line in log_path.read_text().splitlines():
+        found = re.search(r'\{.*"turn\.ended".*\}', line)
+        if found:
+            for name, value in json.loads(found.group()).items():
+                if name.endswith("_ms"):
+                    marks.setdefault(name.removesuffix("_ms"), []).append(value)
+    return {
+        name: statistics.median(values[3:]) for name, values in marks.items() if len(values) > 3
+    }
+
+
+def report(
+    through: list[float], direct: list[float], marks: dict[str, float], options: object
+) -> None:
+    mira, bare = statistics.median(through) * 1000, statistics.median(direct) * 1000
+    print(f"turns {len(through)}, memories {options.memories}")
+    print(f"time to first token, SDK alone      {bare:8.1f} ms (median)")
+    print(f"time to first token, through MIRA   {mira:8.1f} ms (median)")
+    print(f"ratio {mira / bare:.2f}, apart {mira - bare:.1f} ms")
+    order = ("history", "recalled", "composed", "first_text")
+    steps = {"accepted, queued, taken": marks.get("queued", 0.0)}
+    before = 0.0
+    for name in order:
+        steps[name] = marks.get(name, before) - before
+        before = marks.get(name, before)
+    steps["first token to the page, socket"] = mira - marks.get("queued", 0.0) - before
+    print("where the time goes (medians):")
+    for name, value in steps.items():
+        print(f"  {name:34} {value:8.1f} ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

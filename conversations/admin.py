@@ -1,0 +1,80 @@
+"""Curation of the thread: shapes and states; what was said only after a reason."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from conversations import services
+from conversations.models import Message, Segment, SurfacedMemory, Thread, Turn
+from mira_site.admin import CuratedAdmin
+from mira_site.errors import RequestError
+
+
+@admin.register(Thread)
+class ThreadAdmin(CuratedAdmin):
+    list_display = ("short_id", "user", "created_at", "last_position")
+    search_fields = ("user__username",)
+
+
+@admin.register(Segment)
+class SegmentAdmin(CuratedAdmin):
+    list_display = (
+        "short_id", "user", "status", "opened_at", "last_message_at", "complexity",
+        "is_summary_by_model", "attempts", "next_attempt_at", "error_code", "private_length",
+    )  # fmt: skip
+    list_filter = ("status", "is_summary_by_model")
+    search_fields = ("user__username", "id")
+    date_hierarchy = "opened_at"
+    private_fields = ("title", "precis", "trace")
+    actions = ("collapse_again",)
+
+    @admin.action(description="Try the collapse again now", permissions=["view"])
+    def collapse_again(self, request: HttpRequest, queryset: QuerySet[Segment]) -> None:
+        for segment in queryset.filter(status=Segment.Status.COLLAPSING):
+            services.collapse_again(user=segment.user, segment_id=segment.pk)
+        self.message_user(request, "The segments that were left in a collapse are queued again.")
+
+
+@admin.register(Turn)
+class TurnAdmin(CuratedAdmin):
+    list_display = (
+        "short_id", "user", "status", "attempt", "created_at", "finished_at", "model",
+        "input_tokens", "output_tokens", "cache_read_tokens", "error_code",
+    )  # fmt: skip
+    list_filter = ("status", "error_code")
+    search_fields = ("user__username", "id")
+    date_hierarchy = "created_at"
+    actions = ("stop",)
+
+    @admin.action(description="Stop", permissions=["view"])
+    def stop(self, request: HttpRequest, queryset: QuerySet[Turn]) -> None:
+        for turn in queryset.filter(status__in=Turn.OPEN):
+            try:
+                services.stop_turn(user=turn.user, turn_id=turn.pk)
+            except RequestError as error:
+                self.message_user(request, str(error), messages.ERROR)
+
+
+@admin.register(Message)
+class MessageAdmin(CuratedAdmin):
+    list_display = (
+        "short_id",
+        "user",
+        "role",
+        "position",
+        "created_at",
+        "is_partial",
+        "private_length",
+    )
+    list_filter = ("role", "is_partial")
+    search_fields = ("user__username", "id")
+    private_fields = ("content", "text")
+
+
+@admin.register(SurfacedMemory)
+class SurfacedMemoryAdmin(CuratedAdmin):
+    list_display = ("short_id", "user", "turn", "memory", "rank", "score")
+    search_fields = ("user__username",)
+    private_fields = ("why",)

@@ -1,0 +1,186 @@
+"""A quiet segment becomes a trace and memories.
+
+Steps: close (new messages open a new segment) → summarise → remember → complete. Each writes its
+result in one transaction and can run twice. A step that fails leaves the segment collapsing and
+due; nothing of it is lost, since the messages stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from conversations import events, presenting, stream, summarising, threads
+from conversations.constants import COLLAPSE_CLAIM_S, COLLAPSE_RETRY_S, SEGMENT_QUIET_MINUTES
+from conversations.events import Event
+from conversations.models import Message, Segment, Turn
+from memory import services as memory
+from memory.types import SourceMessage
+from mira_site.accounts.models import User
+from mira_site.errors import MiraError
+
+log = structlog.get_logger(__name__)
+
+
+def due(*, at: datetime, quiet: bool = True) -> list[tuple[UUID, UUID]]:
+    """(user id, segment id) of every segment that should collapse now, over all users.
+
+    Quiet for an hour with no turn open, or left in the middle of a collapse and not held back.
+    With quiet=False every active segment counts as quiet. Runs inside `all_users`.
+    """
+    open_turns = Turn.objects.filter(segment=OuterRef("pk"), status__in=Turn.OPEN)
+    has_gone_quiet = Q(status=Segment.Status.ACTIVE)
+    if quiet:
+        has_gone_quiet &= Q(last_message_at__lte=at - timedelta(minutes=SEGMENT_QUIET_MINUTES))
+    was_left = (
+        Q(status=Segment.Status.COLLAPSING)
+        & (Q(next_attempt_at__isnull=True) | Q(next_attempt_at__lte=at))
+        & (Q(claimed_until__isnull=True) | Q(claimed_until__lte=at))
+    )
+    rows = Segment.objects.filter(has_gone_quiet | was_left).exclude(Exists(open_turns))
+    return list(rows.order_by("opened_at").values_list("user_id", "id"))
+
+
+@transaction.atomic
+def close(*, user: User, segment_id: UUID, at: datetime, quiet: bool = False) -> bool:
+    """End an active segment: the next message opens a new one. False if it cannot end now.
+
+    With quiet=True it ends only if nothing was said in the hour before `at`.
+    """
+    threads.lock_thread(user)
+    segment = Segment.objects.for_user(user).select_for_update().filter(pk=segment_id).first()
+    if segment is None or segment.status != Segment.Status.ACTIVE:
+        return False
+    is_quiet = segment.last_message_at <= at - timedelta(minutes=SEGMENT_QUIET_MINUTES)
+    if (quiet and not is_quiet) or segment.turns.filter(status__in=Turn.OPEN).exists():
+        return False
+    segment.status = Segment.Status.COLLAPSING
+    segment.save(update_fields=["status"])
+    return True
+
+
+def run(*, user: User, segment_id: UUID, quiet: bool = True) -> Segment | None:
+    """Collapse one segment as far as possible; None if it is not due or somebody works on it.
+
+    With quiet=True an active segment is closed only if it is still quiet. Raises MiraError after
+    noting when to try again.
+    """
+    segment = _claim(user, segment_id, at=timezone.now(), quiet=quiet)
+    if segment is None:
+        return None
+    try:
+        messages = list(Message.objects.for_user(user).filter(segment=segment).order_by("position"))
+        if segment.summarised_at is None:
+            _summarise(user, segment, messages)
+        if segment.remembered_at is None:
+            _remember(user, segment, messages)
+    except MiraError as error:
+        _postpone(user, segment, error)
+        raise
+    _complete(user, segment)
+    return segment
+
+
+def _claim(user: User, segment_id: UUID, *, at: datetime, quiet: bool) -> Segment | None:
+    rows = Segment.objects.for_user(user).filter(pk=segment_id)
+    segment: Segment | None = rows.first()
+    if segment is None or segment.status == Segment.Status.COLLAPSED:
+        return None
+    is_active = segment.status == Segment.Status.ACTIVE
+    if is_active and not close(user=user, segment_id=segment_id, at=at, quiet=quiet):
+        return None
+    claimed_until = at + timedelta(seconds=COLLAPSE_CLAIM_S)
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=at)
+    claimed = rows.filter(free, status=Segment.Status.COLLAPSING).update(
+        claimed_until=claimed_until
+    )
+    if not claimed:
+        return None
+    segment = rows.get()
+    segment.attempts += 1
+    segment.save(update_fields=["attempts"])
+    return segment
+
+
+def _save_step(user: User, segment: Segment, **values: object) -> None:
+    """Write a step's result if the claim is still ours. A late worker writes nothing."""
+    updated = (
+        Segment.objects.for_user(user)
+        .filter(
+            pk=segment.pk, claimed_until=segment.claimed_until, status=Segment.Status.COLLAPSING
+        )
+        .update(**values)
+    )
+    if not updated:
+        raise summarising.ClaimLost("Another worker has taken this collapse over.")
+    for name, value in values.items():
+        setattr(segment, name, value)
+
+
+def _summarise(user: User, segment: Segment, messages: Sequence[Message]) -> None:
+    summary = summarising.summarise(user, segment, messages)
+    _save_step(
+        user,
+        segment,
+        title=summary.title,
+        precis=summary.precis,
+        trace=summary.trace,
+        complexity=summary.complexity,
+        is_summary_by_model=summary.by_model,
+        embedding=summary.embedding,
+        summarised_at=timezone.now(),
+    )
+
+
+def _remember(user: User, segment: Segment, messages: Sequence[Message]) -> None:
+    sources = [
+        SourceMessage(
+            message_id=message.pk,
+            segment_id=segment.pk,
+            role="user" if message.role == Message.Role.USER else "assistant",
+            text=message.text,
+            said_at=message.created_at,
+        )
+        for message in messages
+    ]
+    memory.remember(user=user, segment_id=segment.pk, messages=sources, at=timezone.now())
+    _save_step(user, segment, remembered_at=timezone.now())
+
+
+def _postpone(user: User, segment: Segment, error: MiraError) -> None:
+    wait_s = COLLAPSE_RETRY_S[min(segment.attempts, len(COLLAPSE_RETRY_S)) - 1]
+    log.warning("collapse.postponed", segment=segment.short_id, code=error.code, wait_s=wait_s)
+    Segment.objects.for_user(user).filter(
+        pk=segment.pk, claimed_until=segment.claimed_until
+    ).update(
+        claimed_until=None,
+        next_attempt_at=timezone.now() + timedelta(seconds=wait_s),
+        error_code=error.code,
+    )
+
+
+def _complete(user: User, segment: Segment) -> None:
+    _save_step(
+        user,
+        segment,
+        status=Segment.Status.COLLAPSED,
+        collapsed_at=timezone.now(),
+        claimed_until=None,
+        next_attempt_at=None,
+        error_code="",
+    )
+    log.info("segment.collapsed", segment=segment.short_id, attempts=segment.attempts)
+    stream.publish(
+        user.pk,
+        Event(
+            type=events.SEGMENT_COLLAPSED,
+            turn_id=None,
+            body={"segment": presenting.segment(segment)},
+        ),
+    )

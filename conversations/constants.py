@@ -1,0 +1,51 @@
+"""The numbers of the conversation."""
+
+MESSAGE_MAX_CHARS = 100_000  # one message of a person; spec conversations 1.5
+SEGMENT_QUIET_MINUTES = 60  # a segment without messages for this long is collapsed
+COLLAPSE_CLAIM_S = 600  # a collapse that has not finished within this may be claimed anew
+COLLAPSE_RETRY_S = (
+    300,
+    1800,
+    7200,
+    21600,
+)  # waits after the 1st, 2nd, … failed attempt; the last repeats
+
+HEARTBEAT_S = 5  # how often a running turn says that its worker lives
+TURN_LOST_S = 30  # a running turn silent for this long belongs to a dead worker
+TURN_REQUEUE_S = 20  # a queued turn this old lost its task and is queued again
+SWEEP_PERIOD_S = 15  # how often lost turns are looked for
+
+STREAM_TTL_S = 600  # events can be replayed for ten minutes; contract 8
+STREAM_MAX_EVENTS = 20_000  # of one person; a bound on Redis memory, not a promise
+DELTA_FLUSH_S = 0.04  # text is sent at most this often, so a fast model does not flood the page
+
+RECENT_SUMMARIES = 5  # collapsed segments whose summary opens the prompt
+REPLY_MAX_TOKENS = 8192
+HISTORY_BUDGET_TOKENS = 60_000  # of the active segment's messages in one prompt, newest kept
+HISTORY_MESSAGES_MAX = 600  # read for one prompt; the budget ends the window long before
+SURFACED_MAX = 8  # memories in one prompt; spec memory 7.2
+PAGE_SIZE = 50
+PAGE_SIZE_MAX = 200
+EMBEDDING_DIMENSIONS = 384
+QUERY_TURNS = 2  # earlier messages of the person that join the newest one as a second query
+OFFLINE_QUOTES = 5  # memories quoted by an answer without a model
+OFFLINE_TRACE_SENTENCES = 4  # as many as a model is asked for
+SUMMARY_MAX_CHARS = (
+    120_000  # of a transcript in one request; more is cut in the middle, and says so
+)
+STOP_POLL_S = 0.4  # how often a running turn looks whether it was stopped
+JSON_CHAT_WAIT_S = (
+    600  # how long POST chat/ waits for an event before it answers with the turn as it is
+)
+SSE_KEEPALIVE_S = 20  # SSE: a comment line is sent this often, so that proxies keep the line open
+STORE_TRIES = 12  # an answer in hand is stored again this often while the database is away …
+STORE_RETRY_S = 2.0  # … with this pause; together shorter than TURN_LOST_S
+RESUME_MARGIN_S = 30  # a replay this close to the stream's end of life may miss its beginning
+FIRST_FRAME_S = 3  # a socket sends nothing before its first frame came, or this has passed
+NUDGE_LOST_S = 30  # a socket looks into the stream at least this often
+COLLAPSE_WAIT_S = (
+    100  # how long POST segments/collapse/ waits before it answers with work in progress
+)
+SEARCH_MESSAGES = 50
+SEARCH_SEGMENTS = 10
+SEARCH_SEGMENT_DISTANCE = 0.75  # cosine distance; MiniLM puts unrelated texts near 1.0

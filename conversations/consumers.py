@@ -1,0 +1,189 @@
+"""The chat's WebSocket: frames in, events out, nothing else (contract 8)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+from uuid import UUID
+
+import redis
+import structlog
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from conversations import events, selectors, services, stream
+from conversations.constants import FIRST_FRAME_S, NUDGE_LOST_S, RESUME_MARGIN_S, STREAM_TTL_S
+from mira_site.accounts import selectors as accounts
+from mira_site.errors import MiraError
+from mira_site.isolation import acting_as
+
+log = structlog.get_logger(__name__)
+
+SIGNED_OUT, UNAVAILABLE = 4401, 1013
+RESYNC_TEXT = "You were away for a while. Reload to see everything that was said."
+
+
+async def _wait(event: asyncio.Event, timeout_s: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), timeout_s)
+    except TimeoutError:
+        return False
+    return True
+
+
+class SendFrame(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    client_id: UUID
+    attachments: list[UUID] = Field(default_factory=list, max_length=0)
+
+
+class ResumeFrame(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    after: str = Field(pattern=r"^\d{1,20}(-\d{1,20})?$")
+
+
+class ChatConsumer(AsyncJsonWebsocketConsumer):
+    """One open page. Events come from the stream, so each arrives once and in order."""
+
+    reader: stream.AsyncReader | None = None
+    pump: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        user = self.scope["user"]
+        if not user.is_authenticated:
+            # Accepted first: a refused handshake hides the reason from the page.
+            await self.accept()
+            await self.close(SIGNED_OUT)
+            return
+        self.user_id = user.pk
+        self.reader = stream.AsyncReader(user.pk)
+        self.news, self.spoken_to = asyncio.Event(), asyncio.Event()
+        try:
+            await self.channel_layer.group_add(stream.group(user.pk), self.channel_name)
+            self.seen = await self.reader.last_id()
+        except (redis.RedisError, OSError):
+            await self.accept(self.scope.get("token_protocol"))
+            await self.close(UNAVAILABLE)
+            return
+        await self.accept(self.scope.get("token_protocol"))
+        self.pump = asyncio.create_task(self._pump())
+
+    async def disconnect(self, code: int) -> None:
+        if self.pump is not None:
+            self.pump.cancel()
+        if self.reader is not None:
+            await self.reader.close()
+            try:
+                await self.channel_layer.group_discard(
+                    stream.group(self.user_id), self.channel_name
+                )
+            except (redis.RedisError, OSError):
+                log.info("socket.left_without_redis")
+
+    async def events_new(self, message: dict[str, Any]) -> None:
+        """The group says: look again."""
+        self.news.set()
+
+    async def _pump(self) -> None:
+        """Send what comes after `seen`, from wherever `_resume` has put it meanwhile.
+
+        Nothing is sent before the page had the time to say where it left off: an event of now
+        would overtake those it has missed.
+        """
+        assert self.reader is not None  # noqa: S101 (set before the task starts)
+        try:
+            await _wait(self.spoken_to, FIRST_FRAME_S)
+            while True:
+                self.news.clear()
+                after = self.seen
+                found = await self.reader.after(after)
+                for event in found:
+                    if self.seen != after:
+                        break
+                    self.seen = after = event.id
+                    await self.send_json({"id": event.id, **event.payload})
+                if not found and not await _wait(self.news, NUDGE_LOST_S):
+                    # A nudge may be lost with Redis, and the layer forgets its members in a day.
+                    await self.channel_layer.group_add(
+                        stream.group(self.user_id), self.channel_name
+                    )
+        except (redis.RedisError, OSError) as error:
+            log.warning("socket.lost_redis", reason=type(error).__name__)
+            await self.close(UNAVAILABLE)
+
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any
+    ) -> None:
+        """A binary frame is as unknown as any other that is not ours."""
+        if self.reader is None:
+            return
+        await super().receive(text_data if text_data is not None else "null", **kwargs)
+        self.spoken_to.set()
+
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        kind = content.get("type") if isinstance(content, dict) else None
+        frame = {k: v for k, v in content.items() if k != "type"} if kind else {}
+        try:
+            if kind == "send":
+                await self._send(SendFrame(**frame))
+            elif kind == "stop":
+                await database_sync_to_async(self._stop, thread_sensitive=False)()
+            elif kind == "resume":
+                await self._resume(ResumeFrame(**frame).after)
+            else:
+                await self._notice("This frame is not known; see the API documentation.")
+        except ValidationError as error:
+            field = ".".join(str(part) for part in error.errors()[0]["loc"])
+            await self._notice(f"The frame's field {field} is missing or malformed.", frame)
+        except MiraError as error:
+            await self._notice(str(error), frame)
+
+    @classmethod
+    async def decode_json(cls, text_data: str) -> Any:
+        try:
+            return await super().decode_json(text_data)
+        except (ValueError, RecursionError):
+            return None
+
+    async def _send(self, frame: SendFrame) -> None:
+        accepted = await database_sync_to_async(self._accept, thread_sensitive=False)(frame)
+        if not accepted:
+            await self.close(SIGNED_OUT)
+
+    def _accept(self, frame: SendFrame) -> bool:
+        with acting_as(self.user_id):
+            user = accounts.user(self.user_id)
+            if not user.is_active:
+                return False
+            services.accept_message(user=user, text=frame.text, client_id=frame.client_id)
+            return True
+
+    def _stop(self) -> None:
+        with acting_as(self.user_id):
+            user = accounts.user(self.user_id)
+            turn = selectors.open_turn(user)
+            if turn is not None:
+                services.stop_turn(user=user, turn_id=turn.pk)
+
+    async def _resume(self, after: str) -> None:
+        """Replay what came after `after`; a gap that the stream no longer holds is said."""
+        milliseconds, _ = events.order(after)
+        age_s = time.time() - milliseconds / 1000
+        if milliseconds and age_s > STREAM_TTL_S - RESUME_MARGIN_S:
+            await self.send_json({"type": events.NOTICE, "level": "resync", "text": RESYNC_TEXT})
+        if stream.is_later(self.seen, than=after):
+            self.seen = after
+            self.news.set()
+
+    async def _notice(self, text: str, frame: dict[str, Any] | None = None) -> None:
+        """An error of this page's own frame: said to it alone, so it has no id."""
+        body = {"type": events.NOTICE, "level": "error", "text": text}
+        client_id = (frame or {}).get("client_id")
+        if isinstance(client_id, str):
+            body["client_id"] = client_id
+        await self.send_json(body)

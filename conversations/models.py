@@ -1,0 +1,202 @@
+"""The one thread of a person: messages in segments, and the turns that answer them."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector, SearchVectorField
+from django.db import models
+from pgvector.django import VectorField
+
+from conversations.constants import EMBEDDING_DIMENSIONS
+from memory.models import Memory
+from mira_site.owned import Owned, OwnedQuerySet
+
+
+class Thread(Owned):
+    """The conversation of a person, for ever. Its row is the lock under which it grows."""
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_position = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        db_table = "conversations_threads"
+        constraints = [models.UniqueConstraint(fields=["user"], name="one_thread_a_person")]
+
+    def __str__(self) -> str:
+        return f"thread {self.short_id}"
+
+
+class SegmentQuerySet(OwnedQuerySet):
+    def collapsed(self) -> SegmentQuerySet:
+        return self.filter(status=Segment.Status.COLLAPSED)
+
+
+class Segment(Owned):
+    """A stretch of the thread. Once quiet it collapses into a trace and memories.
+
+    `summarised_at` and `remembered_at` are the two steps of a collapse; a collapsing segment
+    without them is due. `next_attempt_at` holds it back after a failure, `claimed_until` while
+    somebody works on it.
+    """
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        COLLAPSING = "collapsing"
+        COLLAPSED = "collapsed"
+
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="segments")
+    status = models.CharField(max_length=12, choices=Status, default=Status.ACTIVE)
+    opened_at = models.DateTimeField()
+    last_message_at = models.DateTimeField()
+    collapsed_at = models.DateTimeField(null=True, blank=True)
+    title = models.CharField(max_length=200, blank=True, default="")
+    precis = models.TextField(blank=True, default="")
+    trace = models.TextField(blank=True, default="")
+    complexity = models.FloatField(null=True, blank=True)
+    is_summary_by_model = models.BooleanField(default=False)
+    embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS, null=True, blank=True)
+    summarised_at = models.DateTimeField(null=True, blank=True)
+    remembered_at = models.DateTimeField(null=True, blank=True)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(null=True, blank=True)
+    error_code = models.CharField(max_length=40, blank=True, default="")
+
+    objects = SegmentQuerySet.as_manager()
+
+    class Meta:
+        db_table = "conversations_segments"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["thread"], condition=models.Q(status="active"), name="one_active_segment"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(status="collapsed")
+                | models.Q(summarised_at__isnull=False, remembered_at__isnull=False),
+                name="collapsed_segment_is_complete",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["thread", "-opened_at", "-id"], name="segment_thread_opened"),
+            models.Index(fields=["status", "last_message_at"], name="segment_status_last"),
+        ]
+
+    def __str__(self) -> str:
+        return f"segment {self.short_id} ({self.status})"
+
+
+class Turn(Owned):
+    """A message of the person and everything done to answer it."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        STOPPED = "stopped"
+        FAILED = "failed"
+        INTERRUPTED = "interrupted"
+
+    OPEN = (Status.QUEUED, Status.RUNNING)
+    RETRYABLE = (Status.STOPPED, Status.FAILED, Status.INTERRUPTED)
+
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")
+    segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="turns")
+    client_id = models.UUIDField(help_text="Chosen by the client; the same again is the same turn.")
+    status = models.CharField(max_length=12, choices=Status, default=Status.QUEUED)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+    queued_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    stop_requested_at = models.DateTimeField(null=True, blank=True)
+    resume_after = models.CharField(
+        max_length=40, default="0", help_text="Id of the event just before this turn's first."
+    )
+    error_code = models.CharField(max_length=40, blank=True, default="")
+    error_detail = models.CharField(max_length=300, blank=True, default="")
+    model = models.CharField(max_length=100, blank=True, default="")
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cache_read_tokens = models.PositiveIntegerField(default=0)
+    cache_write_tokens = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        db_table = "conversations_turns"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["thread"],
+                condition=models.Q(status__in=["queued", "running"]),
+                name="one_open_turn",
+            ),
+            models.UniqueConstraint(fields=["user", "client_id"], name="one_turn_a_client_id"),
+        ]
+        indexes = [
+            models.Index(fields=["status", "heartbeat_at"], name="turn_status_heartbeat"),
+            models.Index(fields=["thread", "-created_at"], name="turn_thread_created"),
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.short_id} ({self.status})"
+
+
+class Message(Owned):
+    """What was said: content blocks in order, and their text for search."""
+
+    class Role(models.TextChoices):
+        USER = "user"
+        ASSISTANT = "assistant"
+
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="messages")
+    segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="messages")
+    turn = models.ForeignKey(
+        Turn, null=True, blank=True, on_delete=models.CASCADE, related_name="messages"
+    )
+    position = models.PositiveBigIntegerField()
+    role = models.CharField(max_length=12, choices=Role)
+    content = models.JSONField(help_text='Blocks in order, e.g. [{"type": "text", "text": "…"}].')
+    text = models.TextField(blank=True, help_text="The text blocks joined.")
+    is_partial = models.BooleanField(
+        default=False, help_text="The answer was stopped before its end."
+    )
+    created_at = models.DateTimeField()
+    search_vector = models.GeneratedField(
+        expression=SearchVector("text", config="english"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    class Meta:
+        db_table = "conversations_messages"
+        constraints = [
+            models.UniqueConstraint(fields=["thread", "position"], name="one_message_a_position"),
+            models.UniqueConstraint(fields=["turn", "role"], name="one_message_a_role_in_a_turn"),
+        ]
+        indexes = [
+            models.Index(fields=["segment", "position"], name="message_segment_position"),
+            GinIndex(fields=["search_vector"], name="message_search"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} message {self.short_id}"
+
+
+class SurfacedMemory(Owned):
+    """A memory that was in front of MIRA while she answered a turn."""
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="surfaced")
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="+")
+    rank = models.PositiveSmallIntegerField()
+    score = models.FloatField()
+    why = models.CharField(max_length=300)
+
+    class Meta:
+        db_table = "conversations_surfaced"
+        ordering = ["rank"]
+        verbose_name_plural = "surfaced memories"
+        constraints = [
+            models.UniqueConstraint(fields=["turn", "memory"], name="surfaced_once_a_turn")
+        ]
+
+    def __str__(self) -> str:
+        return f"memory {self.memory_id} in turn {self.turn_id}"

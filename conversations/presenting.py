@@ -1,0 +1,107 @@
+"""Rows as the JSON that clients see, the same over HTTP, SSE and WebSocket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.models import Message, Segment, SurfacedMemory, Turn
+from memory.types import Recalled
+
+
+def iso(at: datetime | None) -> str | None:
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z") if at else None
+
+
+def segment_label(segment: Segment) -> dict[str, Any]:
+    """What a divider in the thread shows."""
+    return {
+        "id": str(segment.pk),
+        "status": segment.status,
+        "title": segment.title,
+        "opened_at": iso(segment.opened_at),
+    }
+
+
+def surfaced(rows: Iterable[SurfacedMemory]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": str(row.memory_id),
+            "text": row.memory.text,
+            "why": row.why,
+            "created_at": iso(row.memory.created_at),
+        }
+        for row in rows
+    ]
+
+
+def recalled(items: Iterable[Recalled]) -> list[dict[str, Any]]:
+    return [
+        {"id": str(item.id), "text": item.text, "why": item.why, "created_at": iso(item.created_at)}
+        for item in items
+    ]
+
+
+def message(row: Message) -> dict[str, Any]:
+    """A message with its segment's label and, on an answer, the memories that were surfaced."""
+    answered = row.role == Message.Role.ASSISTANT and row.turn is not None
+    return {
+        "id": str(row.pk),
+        "role": row.role,
+        "text": row.text,
+        "content": row.content,
+        "created_at": iso(row.created_at),
+        "segment": segment_label(row.segment),
+        "turn": str(row.turn_id) if row.turn_id else None,
+        "is_partial": row.is_partial,
+        "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
+    }
+
+
+def error(turn: Turn) -> dict[str, Any] | None:
+    """Why the turn has no whole answer; None while it runs or when it was answered or stopped."""
+    if turn.status not in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
+        return None
+    return {"code": turn.error_code, "detail": turn.error_detail, "retryable": True}
+
+
+def usage(turn: Turn) -> dict[str, int]:
+    return {
+        "input_tokens": turn.input_tokens,
+        "output_tokens": turn.output_tokens,
+        "cache_read_tokens": turn.cache_read_tokens,
+        "cache_write_tokens": turn.cache_write_tokens,
+    }
+
+
+def turn(row: Turn) -> dict[str, Any]:
+    """A turn whole. Expects `messages` and `surfaced__memory` prefetched."""
+    said = {item.role: item for item in row.messages.all()}
+    asked, reply = said.get(Message.Role.USER), said.get(Message.Role.ASSISTANT)
+    return {
+        "id": str(row.pk),
+        "status": row.status,
+        "client_id": str(row.client_id),
+        "attempt": row.attempt,
+        "message": message(asked) if asked else None,
+        "reply": message(reply) if reply else None,
+        "surfaced": surfaced(row.surfaced.all()),
+        "usage": usage(row),
+        "model": row.model,
+        "error": error(row),
+        "created_at": iso(row.created_at),
+    }
+
+
+def segment(row: Segment) -> dict[str, Any]:
+    """A segment with its summary; `message_count` is annotated by the selector."""
+    return {
+        **segment_label(row),
+        "precis": row.precis,
+        "trace": row.trace,
+        "complexity": row.complexity,
+        "last_message_at": iso(row.last_message_at),
+        "collapsed_at": iso(row.collapsed_at),
+        "message_count": getattr(row, "message_count", None),
+    }

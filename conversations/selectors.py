@@ -1,0 +1,126 @@
+"""Reads of the thread."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, QuerySet
+
+from conversations import presenting, stream
+from conversations.constants import HISTORY_MESSAGES_MAX, RECENT_SUMMARIES
+from conversations.models import Message, Segment, Turn
+from conversations.types import Summary
+from mira_site.accounts.models import User
+from mira_site.errors import EventsUnavailable, NotFound
+
+Json = dict[str, Any]
+
+
+def turn(user: User, turn_id: UUID) -> Turn:
+    """One turn with all that presenting it needs. Raises NotFound."""
+    found: Turn | None = _whole_turns(user).filter(pk=turn_id).first()
+    if found is None:
+        raise NotFound("There is no such turn.")
+    return found
+
+
+def open_turn(user: User) -> Turn | None:
+    found: Turn | None = _whole_turns(user).filter(status__in=Turn.OPEN).first()
+    return found
+
+
+def _whole_turns(user: User) -> QuerySet[Turn]:
+    return Turn.objects.for_user(user).prefetch_related(
+        "surfaced__memory", "messages__segment", "messages__turn__surfaced__memory"
+    )
+
+
+def messages(user: User) -> QuerySet[Message]:
+    """The whole thread, newest first, with all that presenting it needs."""
+    return (
+        Message.objects.for_user(user)
+        .select_related("segment", "turn")
+        .prefetch_related("turn__surfaced__memory")
+        .order_by("-position")
+    )
+
+
+def message(user: User, message_id: UUID) -> Message:
+    """Raises NotFound."""
+    found: Message | None = messages(user).filter(pk=message_id).first()
+    if found is None:
+        raise NotFound("There is no such message.")
+    return found
+
+
+def segments(user: User) -> QuerySet[Segment]:
+    """All segments, newest first, with `message_count`."""
+    return (
+        Segment.objects.for_user(user)
+        .defer("embedding")
+        .annotate(message_count=Count("messages"))
+        .order_by("-opened_at", "-id")
+    )
+
+
+def segment(user: User, segment_id: UUID) -> Segment:
+    """Raises NotFound."""
+    found: Segment | None = segments(user).filter(pk=segment_id).first()
+    if found is None:
+        raise NotFound("There is no such segment.")
+    return found
+
+
+def history(turn: Turn) -> list[Message]:
+    """The messages of the turn's segment up to and including the one it answers, oldest first."""
+    asked: Message = turn.messages.get(role=Message.Role.USER)
+    newest = (
+        Message.objects.for_user(turn.user_id)
+        .filter(segment_id=turn.segment_id, position__lte=asked.position)
+        .defer("search_vector", "content")
+        .order_by("-position")[:HISTORY_MESSAGES_MAX]
+    )
+    return list(reversed(newest))
+
+
+def summaries(
+    user: User, *, before: datetime, limit: int = RECENT_SUMMARIES
+) -> tuple[Summary, ...]:
+    """The last summarised segments that opened before `before`, oldest first."""
+    rows = (
+        Segment.objects.for_user(user)
+        .filter(summarised_at__isnull=False, opened_at__lt=before)
+        .order_by("-opened_at", "-id")
+        .values_list("id", "opened_at", "last_message_at", "title", "precis", "trace")[:limit]
+    )
+    return tuple(
+        Summary(
+            segment_id=row[0],
+            opened_at=row[1],
+            last_message_at=row[2],
+            title=row[3],
+            precis=row[4],
+            trace=row[5],
+        )
+        for row in reversed(rows)
+    )
+
+
+def chat_state(user: User) -> Json:
+    """What the chat page starts from.
+
+    The event id is taken before the turn is read, so nothing can fall between page and socket: with
+    a turn open it is the one just before the turn's first event, and replaying rebuilds the answer.
+    """
+    try:
+        last_event_id = stream.last_id(user.pk)
+    except EventsUnavailable:
+        last_event_id = stream.START
+    running = open_turn(user)
+    return {
+        "user": {"id": str(user.pk), "username": user.username, "timezone": user.timezone},
+        "open_turn": presenting.turn(running) if running else None,
+        "last_event_id": running.resume_after if running else last_event_id,
+    }

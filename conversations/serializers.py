@@ -1,0 +1,137 @@
+"""Shapes of the API: what may come in, and, for the schema, what presenting.py sends out."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from conversations.models import Message, Segment, Turn
+
+
+class ChatRequest(serializers.Serializer):
+    message = serializers.CharField(trim_whitespace=False, allow_blank=True)
+    client_id = serializers.UUIDField(required=False)
+    attachments = serializers.ListField(child=serializers.UUIDField(), required=False)
+
+    def validate_attachments(self, value: list[object]) -> list[object]:
+        if value:
+            raise serializers.ValidationError(
+                "Files cannot be attached yet. Send the message without."
+            )
+        return value
+
+
+class MessagesQuery(serializers.Serializer):
+    before = serializers.IntegerField(required=False, min_value=0)
+    after = serializers.IntegerField(required=False, min_value=0)
+    at = serializers.UUIDField(required=False)
+    page_size = serializers.IntegerField(required=False, min_value=1, max_value=200)
+
+
+class SearchQuery(serializers.Serializer):
+    q = serializers.CharField(min_length=2, max_length=300)
+
+
+class SegmentLabel(serializers.Serializer):
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=Segment.Status.choices)
+    title = serializers.CharField()
+    opened_at = serializers.DateTimeField()
+
+
+class SurfacedOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    text = serializers.CharField()
+    why = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class MessageOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    role = serializers.ChoiceField(choices=Message.Role.choices)
+    text = serializers.CharField()
+    content = serializers.ListField(child=serializers.DictField())
+    created_at = serializers.DateTimeField()
+    segment = SegmentLabel()
+    turn = serializers.UUIDField(allow_null=True)
+    is_partial = serializers.BooleanField()
+    surfaced = SurfacedOut(many=True)
+
+
+class MessagePage(serializers.Serializer):
+    results = MessageOut(many=True)
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+
+
+class FoundOut(serializers.Serializer):
+    message = MessageOut()
+    highlight = serializers.CharField(help_text="The text around the hit; **hits** are marked.")
+
+
+class FoundSegmentOut(SegmentLabel):
+    precis = serializers.CharField()
+
+
+class SearchOut(serializers.Serializer):
+    results = FoundOut(many=True)
+    segments = FoundSegmentOut(many=True)
+
+
+class ErrorOut(serializers.Serializer):
+    code = serializers.CharField()
+    detail = serializers.CharField()
+    retryable = serializers.BooleanField()
+
+
+class UsageOut(serializers.Serializer):
+    input_tokens = serializers.IntegerField()
+    output_tokens = serializers.IntegerField()
+    cache_read_tokens = serializers.IntegerField()
+    cache_write_tokens = serializers.IntegerField()
+
+
+class TurnOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=Turn.Status.choices)
+    client_id = serializers.UUIDField()
+    attempt = serializers.IntegerField()
+    message = MessageOut(allow_null=True)
+    reply = MessageOut(allow_null=True)
+    surfaced = SurfacedOut(many=True)
+    usage = UsageOut()
+    model = serializers.CharField()
+    error = ErrorOut(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class ReplyOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    text = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class ChatOut(serializers.Serializer):
+    turn = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=Turn.Status.choices)
+    reply = ReplyOut(allow_null=True)
+    surfaced = SurfacedOut(many=True)
+    usage = UsageOut()
+    error = ErrorOut(allow_null=True)
+
+
+class SegmentOut(SegmentLabel):
+    precis = serializers.CharField()
+    trace = serializers.CharField()
+    complexity = serializers.FloatField(allow_null=True)
+    last_message_at = serializers.DateTimeField()
+    collapsed_at = serializers.DateTimeField(allow_null=True)
+    message_count = serializers.IntegerField(allow_null=True)
+
+
+class MadeMemoryOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    text = serializers.CharField()
+
+
+class SegmentWhole(SegmentOut):
+    memories = MadeMemoryOut(many=True)

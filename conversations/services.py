@@ -1,0 +1,185 @@
+"""Writes of the thread: the front door."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+import structlog
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from kombu.exceptions import OperationalError as QueueUnavailable
+
+from conversations import collapse, events, presenting, selectors, stream, tasks, threads
+from conversations.constants import MESSAGE_MAX_CHARS
+from conversations.events import Event
+from conversations.models import Message, Segment, Turn
+from mira_site.accounts import services as accounts
+from mira_site.accounts.models import User
+from mira_site.errors import BadRequest, Conflict, EventsUnavailable
+
+log = structlog.get_logger(__name__)
+
+
+def accept_message(*, user: User, text: str, client_id: UUID) -> Turn:
+    """Store a message of the person, open its turn and queue it. Stored first, whatever follows.
+
+    The same `client_id` again returns the turn it made. Raises BadRequest on empty or oversized
+    text, Conflict while another turn is open.
+    """
+    text = _clean(text)
+    try:
+        with transaction.atomic():
+            return _accept(user, text, client_id)
+    except IntegrityError:
+        # Two sends of one client_id met before either held the lock of a thread that was not there.
+        known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
+        if known is None:
+            raise
+        return known
+
+
+def _accept(user: User, text: str, client_id: UUID) -> Turn:
+    after = _last_event_id(user)
+    thread = threads.lock_thread(user)
+    known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
+    if known is not None:
+        return known
+    if thread.turns.filter(status__in=Turn.OPEN).exists():
+        raise Conflict(
+            "MIRA is still answering. Wait for the answer or stop it, then send this again."
+        )
+    now = timezone.now()
+    segment = threads.active_segment(thread, at=now)
+    turn: Turn = Turn.objects.create(
+        user=user,
+        thread=thread,
+        segment=segment,
+        client_id=client_id,
+        queued_at=now,
+        resume_after=after,
+    )
+    message = threads.append(thread, segment, turn=turn, role=Message.Role.USER, text=text, at=now)
+    accounts.record_use(user=user, at=now)
+    log.info("message.accepted", turn=turn.short_id, characters=len(text))
+    transaction.on_commit(partial(_announce_and_queue, turn, message), robust=True)
+    return turn
+
+
+def _clean(text: str) -> str:
+    """NUL and half a surrogate pair cannot be stored; all else is kept as it was written."""
+    text = text.replace("\x00", "").strip()
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if not text:
+        raise BadRequest("Write something first.", fields={"message": "This may not be blank."})
+    if len(text) > MESSAGE_MAX_CHARS:
+        detail = f"A message may have at most {MESSAGE_MAX_CHARS:,} characters."
+        raise BadRequest(f"{detail} Send it in parts.", fields={"message": detail})
+    return text
+
+
+def _last_event_id(user: User) -> str:
+    try:
+        return stream.last_id(user.pk)
+    except EventsUnavailable:
+        return stream.START
+
+
+def _announce_and_queue(turn: Turn, message: Message) -> None:
+    body = {
+        "client_id": str(turn.client_id),
+        "attempt": turn.attempt,
+        "message": presenting.message(message),
+    }
+    stream.publish(turn.user_id, Event(type=events.TURN_STARTED, turn_id=str(turn.pk), body=body))
+    queue_turn(turn)
+
+
+def queue_turn(turn: Turn) -> None:
+    """Hand a queued turn to the workers. If Redis is away the sweep queues it later."""
+    try:
+        tasks.run_turn.delay(str(turn.user_id), str(turn.pk))
+    except QueueUnavailable as error:
+        log.warning("turn.not_queued", turn=turn.short_id, reason=type(error).__name__)
+
+
+@transaction.atomic
+def stop_turn(*, user: User, turn_id: UUID) -> Turn:
+    """Ask a turn to stop. What it has said so far is kept. Stopping an ended turn changes nothing.
+
+    Raises NotFound.
+    """
+    threads.lock_thread(user)
+    turn = threads.lock_turn(user, turn_id)
+    now = timezone.now()
+    if turn.status == Turn.Status.QUEUED:
+        threads.close_turn(turn, status=Turn.Status.STOPPED, at=now)
+        event = Event(
+            type=events.TURN_STOPPED,
+            turn_id=str(turn.pk),
+            body={"message": None, "usage": presenting.usage(turn)},
+        )
+        transaction.on_commit(partial(stream.publish, user.pk, event), robust=True)
+    elif turn.status == Turn.Status.RUNNING and turn.stop_requested_at is None:
+        turn.stop_requested_at = now
+        turn.save(update_fields=["stop_requested_at"])
+    return turn
+
+
+@transaction.atomic
+def retry_turn(*, user: User, turn_id: UUID) -> Turn:
+    """Answer a message again whose turn failed, was interrupted or stopped.
+
+    Raises NotFound; Conflict if it is not the newest turn, was answered, or its segment has
+    collapsed. Retrying an open turn changes nothing.
+    """
+    after = _last_event_id(user)
+    thread = threads.lock_thread(user)
+    turn = threads.lock_turn(user, turn_id)
+    if turn.status in Turn.OPEN:
+        return turn
+    if turn.status not in Turn.RETRYABLE:
+        raise Conflict("This message was answered already. Send a new one to go on.")
+    if thread.turns.filter(created_at__gt=turn.created_at).exists():
+        raise Conflict("The conversation has moved on since. Send the message again instead.")
+    if turn.segment.status != Segment.Status.ACTIVE:
+        raise Conflict(
+            "This part of the conversation was put to rest. Send the message again instead."
+        )
+    turn.messages.filter(role=Message.Role.ASSISTANT).delete()
+    turn.attempt += 1
+    turn.status, turn.queued_at, turn.resume_after = Turn.Status.QUEUED, timezone.now(), after
+    turn.started_at = turn.heartbeat_at = turn.finished_at = turn.stop_requested_at = None
+    turn.error_code = turn.error_detail = ""
+    turn.save()
+    message = turn.messages.select_related("segment", "turn").get(role=Message.Role.USER)
+    transaction.on_commit(partial(_announce_and_queue, turn, message), robust=True)
+    return turn
+
+
+def collapse_now(*, user: User) -> Segment:
+    """Put the active segment to rest without waiting for it to go quiet; queues the work.
+
+    Raises Conflict when there is nothing to collapse or a turn is open.
+    """
+    segment: Segment | None = (
+        Segment.objects.for_user(user).filter(status=Segment.Status.ACTIVE).first()
+    )
+    if segment is None:
+        raise Conflict("There is nothing to put to rest yet. Say something first.")
+    if segment.turns.filter(status__in=Turn.OPEN).exists():
+        raise Conflict("MIRA is still answering. Wait for the answer or stop it first.")
+    collapse.close(user=user, segment_id=segment.pk, at=timezone.now())
+    try:
+        tasks.collapse_segment.delay(str(user.pk), str(segment.pk))
+    except QueueUnavailable as error:
+        log.warning("collapse.not_queued", segment=segment.short_id, reason=type(error).__name__)
+    return selectors.segment(user, segment.pk)
+
+
+def collapse_again(*, user: User, segment_id: UUID) -> None:
+    """Bring a collapse that failed back before its time."""
+    Segment.objects.for_user(user).filter(pk=segment_id, status=Segment.Status.COLLAPSING).update(
+        next_attempt_at=None
+    )
+    tasks.collapse_segment.delay(str(user.pk), str(segment_id))

@@ -1,0 +1,115 @@
+"""The trace of a segment: by the background model, or by quoting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import BaseModel, Field, field_validator
+
+from conversations import offline, selectors
+from conversations.constants import SUMMARY_MAX_CHARS
+from conversations.models import Message, Segment
+from mira_site import embeddings
+from mira_site.accounts import selectors as accounts
+from mira_site.accounts.models import User
+from mira_site.errors import Conflict
+from mira_site.llm.jobs import Job
+from mira_site.llm.types import Tier
+from mira_site.prompts import quoted
+
+COMPLEXITIES = (0.5, 1.0, 2.0, 3.0)
+TITLE_MAX = 200
+
+
+class ClaimLost(Conflict):
+    """Another worker took the collapse over; nothing was written."""
+
+    code = "claim_lost"
+
+
+class SummaryAnswer(BaseModel):
+    """A segment as MIRA will remember it."""
+
+    trace: str = Field(min_length=30, max_length=4000, description="3-4 sentences, first person.")
+    precis: str = Field(min_length=10, max_length=1200, description="The same in two sentences.")
+    title: str = Field(min_length=2, max_length=TITLE_MAX, description="At most eight words.")
+    complexity: float = Field(default=2.0, description="0.5, 1, 2 or 3.")
+
+    @field_validator("complexity", mode="before")
+    @classmethod
+    def nearest(cls, value: object) -> float:
+        """A missing or odd figure costs nobody a summary; spec conversations 3.2."""
+        if isinstance(value, int | float):
+            return min(COMPLEXITIES, key=lambda known: abs(known - float(value)))
+        return 2.0
+
+
+SUMMARY = Job("summary", Tier.BACKGROUND, prompt=("conversations", "summary"), answer=SummaryAnswer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentSummary:
+    trace: str
+    precis: str
+    title: str
+    complexity: float
+    by_model: bool
+    embedding: np.ndarray  # float32 (384,), unit length, of title and trace
+
+
+def summarise(user: User, segment: Segment, messages: Sequence[Message]) -> SegmentSummary:
+    """Trace, precis, title, complexity and embedding. Raises EmbeddingsUnavailable."""
+    name = user.first_name or user.username
+    opened = accounts.local_now(user, segment.opened_at)
+    closed = accounts.local_now(user, segment.last_message_at)
+    said = [message.text for message in messages if message.role == Message.Role.USER]
+    outcome = SUMMARY.ask_outcome(
+        {
+            "opened": f"{opened:%A, %d %B %Y, %H:%M}",
+            "closed": f"{closed:%A, %d %B %Y, %H:%M}",
+            "name": quoted(name),
+            "earlier": _earlier(user, segment),
+            "transcript": transcript(messages, name=name),
+        },
+        otherwise=lambda: SummaryAnswer(
+            trace=offline.trace(said, name=name, opened=opened),
+            precis=offline.precis(said, name=name, opened=opened)[:1200],
+            title=offline.title(said)[:TITLE_MAX],
+            complexity=offline.complexity(len(messages), sum(len(text) for text in said)),
+        ),
+    )
+    answer = outcome.answer
+    return SegmentSummary(
+        trace=answer.trace.strip(),
+        precis=answer.precis.strip(),
+        title=" ".join(answer.title.split()),
+        complexity=answer.complexity,
+        by_model=outcome.by_model,
+        embedding=embeddings.embed([f"{answer.title}. {answer.trace}"])[0],
+    )
+
+
+def transcript(messages: Sequence[Message], *, name: str) -> str:
+    """Who said what, escaped. A very long one loses its middle and says so."""
+    parts = [
+        f'<said by="{quoted(name) if message.role == Message.Role.USER else "MIRA"}">'
+        f"{quoted(message.text)}</said>"
+        for message in messages
+    ]
+    whole = "\n".join(parts)
+    if len(whole) <= SUMMARY_MAX_CHARS:
+        return whole
+    half = SUMMARY_MAX_CHARS // 2
+    return f'{whole[:half]}\n<left_out reason="too long"/>\n{whole[-half:]}'
+
+
+def _earlier(user: User, segment: Segment) -> str:
+    summaries = selectors.summaries(user, before=segment.opened_at)
+    if not summaries:
+        return "This is the first part of the conversation."
+    return "\n".join(
+        f'<trace title="{quoted(summary.title)}">{quoted(summary.trace)}</trace>'
+        for summary in summaries
+    )

@@ -1,0 +1,147 @@
+"""Low-level writes of the thread: lock it, append to it, open and close its parts.
+
+Each function expects to run inside the caller's transaction and under `lock_thread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from conversations.models import Message, Segment, SurfacedMemory, Thread, Turn
+from memory import selectors as memory
+from memory.types import Recalled
+from mira_site.accounts.models import User
+from mira_site.errors import NotFound
+from mira_site.llm.types import Usage
+
+
+def thread_for(user: User) -> Thread:
+    """The person's thread, made where first needed."""
+    thread: Thread
+    thread, _ = Thread.objects.get_or_create(user=user)
+    return thread
+
+
+def lock_thread(user: User) -> Thread:
+    """The thread's row, locked until the transaction ends: whoever holds it may append."""
+    thread = thread_for(user)
+    locked: Thread = Thread.objects.for_user(user).select_for_update().get(pk=thread.pk)
+    return locked
+
+
+def active_segment(thread: Thread, *, at: datetime) -> Segment:
+    """The open segment, a new one if there is none."""
+    segment: Segment | None = thread.segments.filter(status=Segment.Status.ACTIVE).first()
+    if segment is None:
+        segment = Segment.objects.create(
+            user_id=thread.user_id, thread=thread, opened_at=at, last_message_at=at
+        )
+    return segment
+
+
+def append(
+    thread: Thread,
+    segment: Segment,
+    *,
+    turn: Turn,
+    role: Message.Role,
+    text: str,
+    at: datetime,
+    is_partial: bool = False,
+) -> Message:
+    """Add one message at the end of the thread."""
+    Thread.objects.filter(pk=thread.pk).update(last_position=F("last_position") + 1)
+    thread.refresh_from_db(fields=["last_position"])
+    message: Message = Message.objects.create(
+        user_id=thread.user_id,
+        thread=thread,
+        segment=segment,
+        turn=turn,
+        position=thread.last_position,
+        role=role,
+        content=[{"type": "text", "text": text}],
+        text=text,
+        is_partial=is_partial,
+        created_at=at,
+    )
+    Segment.objects.filter(pk=segment.pk).update(last_message_at=at)
+    return message
+
+
+def lock_turn(user: User, turn_id: UUID) -> Turn:
+    """The turn's row, locked. Raises NotFound."""
+    turn: Turn | None = (
+        Turn.objects.for_user(user)
+        .select_for_update(of=("self",))
+        .select_related("thread", "segment")
+        .filter(pk=turn_id)
+        .first()
+    )
+    if turn is None:
+        raise NotFound("There is no such turn.")
+    return turn
+
+
+def claim_turn(user: User, turn_id: UUID, *, at: datetime) -> Turn | None:
+    """Take a queued turn to run it; None if somebody else has it or it was stopped."""
+    claimed = (
+        Turn.objects.for_user(user)
+        .filter(pk=turn_id, status=Turn.Status.QUEUED)
+        .update(status=Turn.Status.RUNNING, started_at=at, heartbeat_at=at)
+    )
+    if not claimed:
+        return None
+    turn: Turn = (
+        Turn.objects.for_user(user).select_related("thread", "segment", "user").get(pk=turn_id)
+    )
+    return turn
+
+
+@transaction.atomic
+def store_surfaced(turn: Turn, recalled: Sequence[Recalled]) -> list[Recalled]:
+    """Keep which memories were in front of MIRA; a retry replaces them.
+
+    Returns those that are still there: one may have been forgotten since it was recalled. Their
+    rows are locked, so none is forgotten between the look and the write.
+    """
+    SurfacedMemory.objects.for_user(turn.user_id).filter(turn=turn).delete()
+    rows = memory.memories(turn.user, archived=None).filter(pk__in=[item.id for item in recalled])
+    locked = rows.prefetch_related(None).order_by("pk").select_for_update(no_key=True)
+    alive = set(locked.values_list("pk", flat=True))
+    kept = [item for item in recalled if item.id in alive]
+    SurfacedMemory.objects.bulk_create(
+        SurfacedMemory(
+            user_id=turn.user_id,
+            turn=turn,
+            memory_id=item.id,
+            rank=rank,
+            score=item.score,
+            why=item.why[:300],
+        )
+        for rank, item in enumerate(kept)
+    )
+    return kept
+
+
+def close_turn(
+    turn: Turn, *, status: Turn.Status, at: datetime, usage: Usage | None = None, **fields: Any
+) -> None:
+    """Write how a turn ended."""
+    turn.status, turn.finished_at = status, at
+    names = ["status", "finished_at", *fields]
+    for name, value in fields.items():
+        setattr(turn, name, value)
+    if usage is not None:
+        turn.input_tokens, turn.output_tokens = usage.input_tokens, usage.output_tokens
+        turn.cache_read_tokens, turn.cache_write_tokens = (
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+        )
+        names += ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
+    turn.save(update_fields=names)

@@ -1,0 +1,251 @@
+"""One turn: recall, compose, stream, store. Read `steps` from top to bottom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+from django.db import InterfaceError, OperationalError, close_old_connections, transaction
+from django.utils import timezone
+
+from conversations import events, offline, presenting, prompt, selectors, stream, surfacing, threads
+from conversations.constants import DELTA_FLUSH_S, STORE_RETRY_S, STORE_TRIES
+from conversations.events import Event
+from conversations.liveness import Watch
+from conversations.models import Message, Turn
+from conversations.types import PersonView, TurnContext
+from memory.types import Recalled
+from mira_site.accounts import selectors as accounts
+from mira_site.accounts.models import User
+from mira_site.errors import EmbeddingsUnavailable, LLMUnavailable, MiraError
+from mira_site.llm import client
+from mira_site.llm.types import Finished, ModelRequest, TextDelta, ThinkingDelta, Usage
+from mira_site.llm.usage import calls_for
+
+log = structlog.get_logger(__name__)
+
+OFFLINE_MODEL = "offline"
+INTERNAL_DETAIL = "Something went wrong on this side. Your message is kept; try again."
+EMPTY_DETAIL = "The model answered with nothing. Your message is kept; try again."
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Draft:
+    """The answer as far as it has come."""
+
+    text: str = ""
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    is_stopped: bool = False
+    started: float = field(default_factory=time.perf_counter)
+    timings_ms: dict[str, float] = field(default_factory=dict)
+
+    def mark(self, step: str) -> None:
+        """Note the time since the turn was taken, once for each step."""
+        self.timings_ms.setdefault(step, round((time.perf_counter() - self.started) * 1000, 1))
+
+
+def run(*, user: User, turn_id: UUID) -> None:
+    """Answer a queued turn. A turn that was taken or stopped meanwhile is left alone."""
+    turn = threads.claim_turn(user, turn_id, at=timezone.now())
+    if turn is None:
+        return
+    draft = Draft()
+    with (
+        structlog.contextvars.bound_contextvars(turn=turn.short_id),
+        calls_for(turn_id=turn.pk),
+        Watch(turn) as watch,
+    ):
+        for event in _guarded(turn, draft, watch):
+            stream.publish(user.pk, event)
+        draft.mark("ended")
+        queued = turn.started_at - turn.queued_at if turn.started_at else timedelta()
+        log.info(
+            "turn.ended",
+            status=turn.status,
+            queued_ms=round(queued.total_seconds() * 1000, 1),
+            **{f"{step}_ms": at for step, at in draft.timings_ms.items()},
+        )
+
+
+def _guarded(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
+    try:
+        yield from steps(turn, draft, watch)
+    except MiraError as error:
+        log.warning("turn.failed", code=error.code)
+        yield from _failed(turn, draft, error.code, str(error))
+    except Exception:  # the last line of defence: whatever broke, the person hears of it
+        log.exception("turn.broke")
+        yield from _failed(turn, draft, "internal", INTERNAL_DETAIL)
+
+
+def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
+    """The turn, step by step; `draft` holds the answer so far for whoever must save it."""
+    now = timezone.now()
+    history = selectors.history(turn)
+    draft.mark("history")
+    recalled = _recall(turn, history, now)
+    draft.mark("recalled")
+    threads.store_surfaced(turn, recalled)
+    yield Event(
+        type=events.CONTEXT_READY,
+        turn_id=str(turn.pk),
+        body={"surfaced": presenting.recalled(recalled)},
+    )
+    context = _context(turn, history, recalled, now)
+    if client.is_configured():
+        request = prompt.compose(context, history)
+        draft.mark("composed")
+        yield from _stream_reply(turn, draft, request, context, watch)
+    else:
+        yield from _quote(turn, draft, context, offline.NOT_CONFIGURED)
+    if not draft.text.strip() and not draft.is_stopped:
+        yield from _failed(turn, draft, "empty_reply", EMPTY_DETAIL)
+        return
+    status = Turn.Status.STOPPED if draft.is_stopped else Turn.Status.DONE
+    yield from _stored(turn, draft, status)
+
+
+def _recall(turn: Turn, history: list[Message], now: datetime) -> list[Recalled]:
+    """A turn can do without memories, but only when they cannot be had."""
+    try:
+        return surfacing.surface(turn.user, history, now=now)
+    except EmbeddingsUnavailable:
+        log.warning("step.skipped", step="recall")
+        return []
+
+
+def _context(
+    turn: Turn, history: list[Message], recalled: list[Recalled], now: datetime
+) -> TurnContext:
+    person = PersonView(
+        name=turn.user.first_name or turn.user.username, timezone=str(accounts.zone(turn.user))
+    )
+    summaries = selectors.summaries(turn.user, before=turn.segment.opened_at)
+    previous = history[-2].created_at if len(history) > 1 else None
+    if previous is None and summaries:
+        previous = summaries[-1].last_message_at
+    return TurnContext(
+        person=person,
+        now=accounts.local_now(turn.user, now),
+        question=history[-1].text,
+        summaries=summaries,
+        surfaced=tuple(recalled),
+        previous_message_at=previous,
+    )
+
+
+def _stream_reply(
+    turn: Turn, draft: Draft, request: ModelRequest, context: TurnContext, watch: Watch
+) -> Iterator[Event]:
+    """Text as it comes, in small bundles. Without a single word from the provider: quotes."""
+    pending, flushed_at = "", 0.0
+    try:
+        for event in client.stream(request, should_stop=watch.should_stop):
+            if isinstance(event, TextDelta):
+                draft.mark("first_text")
+                draft.text += event.text
+                pending += event.text
+                if time.monotonic() - flushed_at >= DELTA_FLUSH_S:
+                    yield _delta(turn, pending)
+                    pending, flushed_at = "", time.monotonic()
+            elif isinstance(event, ThinkingDelta):
+                yield Event(
+                    type=events.THINKING_DELTA, turn_id=str(turn.pk), body={"text": event.text}
+                )
+            elif isinstance(event, Finished):
+                draft.usage, draft.model = event.usage, event.model
+                draft.is_stopped = event.stop_reason == "stopped"
+    except LLMUnavailable:
+        if draft.text:
+            raise
+        log.warning("turn.answered_offline")
+        yield from _quote(turn, draft, context, offline.NOT_REACHABLE)
+    if pending:
+        yield _delta(turn, pending)
+
+
+def _quote(turn: Turn, draft: Draft, context: TurnContext, notice: str) -> Iterator[Event]:
+    zone = context.now.tzinfo
+    assert zone is not None  # noqa: S101 (local_now is aware)
+    draft.text = offline.reply(context.surfaced, zone=zone, notice=notice)
+    draft.model = OFFLINE_MODEL
+    yield _delta(turn, draft.text)
+
+
+def _delta(turn: Turn, text: str) -> Event:
+    return Event(type=events.TEXT_DELTA, turn_id=str(turn.pk), body={"text": text})
+
+
+def _stored(turn: Turn, draft: Draft, status: Turn.Status) -> Iterator[Event]:
+    """The last event, once the answer is in the database."""
+    message = _persist(lambda: _store(turn, draft, status))
+    if turn.status != status:
+        return  # the sweep gave the turn up, and somebody was told so already
+    body = {
+        "message": presenting.message(message) if message else None,
+        "usage": presenting.usage(turn),
+    }
+    name = events.TURN_FINISHED if status == Turn.Status.DONE else events.TURN_STOPPED
+    yield Event(type=name, turn_id=str(turn.pk), body=body)
+
+
+def _failed(turn: Turn, draft: Draft, code: str, detail: str) -> Iterator[Event]:
+    turn.error_code, turn.error_detail = code, detail[:300]
+    _persist(lambda: _store(turn, draft, Turn.Status.FAILED))
+    if turn.status == Turn.Status.FAILED:
+        yield Event(
+            type=events.TURN_FAILED, turn_id=str(turn.pk), body={"error": presenting.error(turn)}
+        )
+
+
+@transaction.atomic
+def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
+    """Reply, usage and end of the turn in one transaction; nothing if it is no longer ours."""
+    thread = threads.lock_thread(turn.user)
+    current = threads.lock_turn(turn.user, turn.pk)
+    if current.status != Turn.Status.RUNNING or current.attempt != turn.attempt:
+        log.warning("turn.given_up", status=current.status)
+        turn.status = current.status
+        return None
+    now = timezone.now()
+    message = None
+    if draft.text.strip():  # the provider would refuse a blank message in the next prompt
+        message = threads.append(
+            thread,
+            current.segment,
+            turn=turn,
+            role=Message.Role.ASSISTANT,
+            text=draft.text,
+            at=now,
+            is_partial=status != Turn.Status.DONE,
+        )
+    threads.close_turn(
+        turn,
+        status=status,
+        at=now,
+        usage=draft.usage,
+        model=draft.model,
+        error_code=turn.error_code,
+        error_detail=turn.error_detail,
+    )
+    return message
+
+
+def _persist(write: Callable[[], T]) -> T:
+    """Do a write; if the database is away, wait for it: an answer in hand is worth the wait."""
+    for _ in range(STORE_TRIES - 1):
+        try:
+            return write()
+        except (OperationalError, InterfaceError) as error:
+            log.warning("turn.store_postponed", reason=type(error).__name__)
+            close_old_connections()
+            time.sleep(STORE_RETRY_S)
+    return write()

@@ -1,0 +1,23 @@
+"""Addresses of this app: pages, and operations under /api/v1/."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, URLResolver, path
+
+from conversations import api as operations
+from conversations import views
+
+pages: list[URLPattern | URLResolver] = [
+    path("", views.chat, name="chat"),
+]
+api: list[URLPattern | URLResolver] = [
+    path("chat/", operations.Chat.as_view()),
+    path("turns/<uuid:turn_id>/", operations.TurnDetail.as_view()),
+    path("turns/<uuid:turn_id>/stop/", operations.TurnStop.as_view()),
+    path("turns/<uuid:turn_id>/retry/", operations.TurnRetry.as_view()),
+    path("messages/", operations.Messages.as_view()),
+    path("messages/search/", operations.MessageSearch.as_view()),
+    path("segments/", operations.Segments.as_view()),
+    path("segments/collapse/", operations.SegmentCollapse.as_view()),
+    path("segments/<uuid:segment_id>/", operations.SegmentDetail.as_view()),
+]

@@ -1,0 +1,85 @@
+"""Curation by staff: shapes and dates; a person's text only behind a stated reason."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from memory import services
+from memory.models import Extraction, Memory, MemorySource
+from mira_site.admin import CuratedAdmin, CuratedInline
+from mira_site.errors import RequestError
+
+
+class SourceInline(CuratedInline):
+    model = MemorySource
+    private_fields = ("sentence",)
+
+
+@admin.register(Memory)
+class MemoryAdmin(CuratedAdmin):
+    private_fields = ("text", "wing", "room")
+    list_display = (
+        "short_id",
+        "user",
+        "memory_type",
+        "private_length",
+        "importance",
+        "created_at",
+        "happens_at",
+        "expires_at",
+        "archived_at",
+    )
+    list_filter = ("memory_type", ("archived_at", admin.EmptyFieldListFilter), "created_at")
+    search_fields = ("=id", "=user__username", "=user__email", "=source_segment_id")
+    date_hierarchy = "created_at"
+    ordering = ("-created_at", "-id")
+    inlines = (SourceInline,)
+    actions = ("archive_chosen", "restore_chosen")
+
+    @admin.action(description="Archive the chosen memories", permissions=["view"])
+    def archive_chosen(self, request: HttpRequest, chosen: QuerySet[Memory]) -> None:
+        rows = list(chosen.select_related("user"))
+        for row in rows:
+            services.archive(user=row.user, memory_id=row.pk, reason="staff")
+        self.message_user(request, f"{len(rows)} archived; their owners can restore them.")
+
+    @admin.action(description="Restore the chosen memories", permissions=["view"])
+    def restore_chosen(self, request: HttpRequest, chosen: QuerySet[Memory]) -> None:
+        restored, refused = 0, 0
+        for row in chosen.select_related("user"):
+            try:
+                services.restore(user=row.user, memory_id=row.pk)
+                restored += 1
+            except RequestError:
+                refused += 1
+        self.message_user(request, f"{restored} restored.")
+        if refused:
+            self.message_user(
+                request, f"{refused} left archived: a live one says the same.", messages.WARNING
+            )
+
+
+@admin.register(MemorySource)
+class MemorySourceAdmin(CuratedAdmin):
+    private_fields = ("sentence",)
+    list_display = ("id", "user", "memory", "message_id", "segment_id", "said_at")
+    list_select_related = ("user", "memory")
+    search_fields = ("=id", "=memory__id", "=message_id", "=user__username")
+    ordering = ("-said_at",)
+
+
+@admin.register(Extraction)
+class ExtractionAdmin(CuratedAdmin):
+    list_display = (
+        "short_id",
+        "user",
+        "source_segment_id",
+        "memory_count",
+        "by_model",
+        "finished_at",
+    )
+    list_filter = ("by_model", "finished_at")
+    search_fields = ("=source_segment_id", "=user__username")
+    ordering = ("-finished_at",)

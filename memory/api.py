@@ -1,0 +1,184 @@
+"""Operations under /api/v1/memories/."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from memory import selectors, services
+from memory.models import Memory
+from memory.paging import MemoryPagination
+from memory.serializers import (
+    ArchiveRequest,
+    MemoryFilters,
+    MemorySerializer,
+    RecallOut,
+    RecallRequest,
+    memory_page,
+)
+from memory.types import RecallContext
+from mira_site.accounts import selectors as accounts
+from mira_site.accounts.types import UserRequest
+
+NO_SUCH = OpenApiResponse(description="There is no such memory.")
+SAID_ALREADY = OpenApiResponse(description="Another memory says the same already.")
+TAGS = ["memories"]
+
+
+class Memories(APIView):
+    @extend_schema(
+        operation_id="memories_list",
+        summary="Memories, newest first; with `q` those that answer it, best first",
+        parameters=[
+            MemoryFilters,
+            OpenApiParameter("cursor", str, description="From `next` or `previous`."),
+            OpenApiParameter("page_size", int),
+        ],
+        responses=memory_page(),
+        tags=TAGS,
+    )
+    def get(self, request: UserRequest) -> Response:
+        found = selectors.memories(request.user, **filters(request))
+        paginator = MemoryPagination()
+        page = paginator.paginate_queryset(found, request, view=self)
+        return paginator.get_paginated_response(MemorySerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="memories_create",
+        summary="Store a memory; what is known already is returned as it is",
+        request=MemorySerializer,
+        responses={201: MemorySerializer},
+        tags=TAGS,
+    )
+    def post(self, request: UserRequest) -> Response:
+        given = MemorySerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        memory = services.create(user=request.user, **given.validated_data)
+        return Response(_shown(request, memory), status=status.HTTP_201_CREATED)
+
+
+class MemoryDetail(APIView):
+    @extend_schema(
+        operation_id="memories_retrieve",
+        summary="One memory with its sources",
+        responses={200: MemorySerializer, 404: NO_SUCH},
+        tags=TAGS,
+    )
+    def get(self, request: UserRequest, memory_id: UUID) -> Response:
+        return Response(MemorySerializer(selectors.memory(request.user, memory_id)).data)
+
+    @extend_schema(
+        operation_id="memories_update",
+        summary="Change what is given",
+        request=MemorySerializer(partial=True),
+        responses={200: MemorySerializer, 404: NO_SUCH, 409: SAID_ALREADY},
+        tags=TAGS,
+    )
+    def patch(self, request: UserRequest, memory_id: UUID) -> Response:
+        given = MemorySerializer(data=request.data, partial=True)
+        given.is_valid(raise_exception=True)
+        memory = services.edit(user=request.user, memory_id=memory_id, **given.validated_data)
+        return Response(_shown(request, memory))
+
+    @extend_schema(
+        operation_id="memories_delete",
+        summary="Forget a memory for good",
+        responses={204: None, 404: NO_SUCH},
+        tags=TAGS,
+    )
+    def delete(self, request: UserRequest, memory_id: UUID) -> Response:
+        services.forget(user=request.user, memory_id=memory_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class MemoryArchive(APIView):
+    @extend_schema(
+        operation_id="memories_archive",
+        summary="Take a memory out of recall; it stays restorable",
+        request=ArchiveRequest,
+        responses={200: MemorySerializer, 404: NO_SUCH},
+        tags=TAGS,
+    )
+    def post(self, request: UserRequest, memory_id: UUID) -> Response:
+        given = ArchiveRequest(data=request.data)
+        given.is_valid(raise_exception=True)
+        memory = services.archive(
+            user=request.user, memory_id=memory_id, reason=given.validated_data["reason"]
+        )
+        return Response(_shown(request, memory))
+
+
+class MemoryRestore(APIView):
+    @extend_schema(
+        operation_id="memories_restore",
+        summary="Bring an archived memory back into recall",
+        request=None,
+        responses={200: MemorySerializer, 404: NO_SUCH, 409: SAID_ALREADY},
+        tags=TAGS,
+    )
+    def post(self, request: UserRequest, memory_id: UUID) -> Response:
+        return Response(_shown(request, services.restore(user=request.user, memory_id=memory_id)))
+
+
+class MemoryRecall(APIView):
+    @extend_schema(
+        operation_id="memories_recall",
+        summary="What is remembered about something, rendered within a budget of tokens",
+        request=RecallRequest,
+        responses=RecallOut,
+        tags=TAGS,
+    )
+    def post(self, request: UserRequest) -> Response:
+        asked = RecallRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        given = asked.validated_data
+        found = selectors.recall(
+            request.user, given["query"], limit=given["limit"], now=timezone.now()
+        )
+        zone = accounts.zone(request.user)
+        return Response(
+            _recalled(selectors.context(found, budget_tokens=given["budget"], zone=zone))
+        )
+
+
+def filters(request: UserRequest) -> dict[str, Any]:
+    """The query string as arguments of the selector; a bad one is a ValidationError."""
+    query = MemoryFilters(data=request.query_params, context={"zone": accounts.zone(request.user)})
+    query.is_valid(raise_exception=True)
+    given = dict(query.validated_data)
+    if "type" in given:
+        given["memory_type"] = given.pop("type")
+    return given
+
+
+def _shown(request: UserRequest, memory: Memory) -> dict[str, Any]:
+    return dict(MemorySerializer(selectors.memory(request.user, memory.id)).data)
+
+
+def _recalled(context: RecallContext) -> dict[str, Any]:
+    return {
+        "context": context.text,
+        "tokens": context.tokens,
+        "budget": context.budget_tokens,
+        "items": [
+            {
+                "id": str(item.memory.id),
+                "mode": item.mode,
+                "text": item.memory.text,
+                "tokens": item.tokens,
+                "score": item.memory.score,
+                "why": item.memory.why,
+                "factors": {
+                    "relevance": item.memory.similarity,
+                    "overlap": item.memory.overlap,
+                },
+            }
+            for item in context.items
+        ],
+    }

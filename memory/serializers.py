@@ -1,0 +1,163 @@
+"""Shapes of the memory API."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from drf_spectacular.utils import extend_schema_field, inline_serializer
+from rest_framework import serializers
+
+from memory import dates
+from memory.constants import (
+    BUDGET_TOKENS,
+    BUDGET_TOKENS_MAX,
+    MEMORY_TYPES,
+    PLACE_MAX_CHARS,
+    QUERY_MAX_CHARS,
+    RECALL_LIMIT_MAX,
+    TEXT_MAX_CHARS,
+    TEXT_MIN_CHARS,
+)
+from memory.models import Memory
+
+
+class SourceMessageOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    sentence = serializers.CharField()
+    said_at = serializers.DateTimeField()
+
+
+class SourceOut(serializers.Serializer):
+    segment = serializers.UUIDField(allow_null=True)
+    messages = SourceMessageOut(many=True)
+
+
+class MemorySerializer(serializers.ModelSerializer):
+    """A memory as it is shown, and the fields a person may set."""
+
+    text = serializers.CharField(min_length=TEXT_MIN_CHARS, max_length=TEXT_MAX_CHARS)
+    memory_type = serializers.ChoiceField(choices=MEMORY_TYPES, required=False)
+    wing = serializers.CharField(max_length=PLACE_MAX_CHARS, allow_blank=True, required=False)
+    room = serializers.CharField(max_length=PLACE_MAX_CHARS, allow_blank=True, required=False)
+    importance = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True)
+    is_archived = serializers.SerializerMethodField()
+    source = serializers.SerializerMethodField()  # type: ignore[assignment]
+
+    class Meta:
+        model = Memory
+        fields = (
+            "id",
+            "text",
+            "wing",
+            "room",
+            "memory_type",
+            "importance",
+            "happens_at",
+            "expires_at",
+            "is_archived",
+            "archived_at",
+            "created_at",
+            "updated_at",
+            "source",
+        )
+        read_only_fields = ("id", "archived_at", "created_at", "updated_at")
+
+    def get_is_archived(self, memory: Memory) -> bool:
+        return memory.archived_at is not None
+
+    @extend_schema_field(SourceOut)
+    def get_source(self, memory: Memory) -> dict[str, Any]:
+        """Where it was said: the segment it was made of, and every message that says it."""
+        messages = [
+            {
+                "id": str(source.message_id),
+                "sentence": source.sentence,
+                "said_at": serializers.DateTimeField().to_representation(source.said_at),
+            }
+            for source in memory.sources.all()
+        ]
+        segment = memory.source_segment_id
+        return {"segment": str(segment) if segment else None, "messages": messages}
+
+
+class MomentField(serializers.DateTimeField):
+    """A time, or a date in the person's zone, which stands for its first or its last moment."""
+
+    def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
+        self.is_end = is_end
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, value: Any) -> datetime:
+        zone: ZoneInfo = self.context["zone"]
+        try:
+            on = date.fromisoformat(str(value).strip())
+        except ValueError:
+            return super().to_internal_value(value)
+        return dates.end_of(on, zone) if self.is_end else dates.start_of(on, zone)
+
+    def default_timezone(self) -> ZoneInfo:
+        zone: ZoneInfo = self.context["zone"]
+        return zone
+
+
+class MemoryFilters(serializers.Serializer):
+    q = serializers.CharField(required=False, max_length=QUERY_MAX_CHARS, allow_blank=True)
+    archived = serializers.BooleanField(required=False, allow_null=True, default=False)
+    wing = serializers.CharField(required=False, max_length=PLACE_MAX_CHARS, allow_blank=True)
+    room = serializers.CharField(required=False, max_length=PLACE_MAX_CHARS, allow_blank=True)
+    type = serializers.ChoiceField(required=False, choices=MEMORY_TYPES)
+    since = MomentField(
+        required=False, help_text="Stored at or after; a date means its first moment."
+    )
+    until = MomentField(
+        is_end=True, required=False, help_text="Stored at or before; a date means its last moment."
+    )
+
+
+class ArchiveRequest(serializers.Serializer):
+    reason = serializers.CharField(required=False, max_length=40, default="by hand")
+
+
+class RecallRequest(serializers.Serializer):
+    query = serializers.CharField(max_length=QUERY_MAX_CHARS)
+    budget = serializers.IntegerField(
+        required=False, default=BUDGET_TOKENS, min_value=1, max_value=BUDGET_TOKENS_MAX
+    )
+    limit = serializers.IntegerField(
+        required=False, default=RECALL_LIMIT_MAX, min_value=1, max_value=RECALL_LIMIT_MAX
+    )
+
+
+class FactorsOut(serializers.Serializer):
+    relevance = serializers.FloatField(help_text="Cosine to the query, 0 to 1.")
+    overlap = serializers.FloatField(help_text="Weighted share of the query's words it holds.")
+
+
+class RecallItemOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    mode = serializers.ChoiceField(choices=("verbatim",))
+    text = serializers.CharField()
+    tokens = serializers.IntegerField()
+    score = serializers.FloatField()
+    why = serializers.CharField()
+    factors = FactorsOut()
+
+
+class RecallOut(serializers.Serializer):
+    context = serializers.CharField(allow_blank=True)  # type: ignore[assignment]
+    tokens = serializers.IntegerField()
+    budget = serializers.IntegerField()
+    items = RecallItemOut(many=True)
+
+
+def memory_page() -> serializers.Serializer:
+    return inline_serializer(
+        "MemoryPage",
+        {
+            "results": MemorySerializer(many=True),
+            "next": serializers.URLField(allow_null=True),
+            "previous": serializers.URLField(allow_null=True),
+        },
+    )

@@ -1,0 +1,286 @@
+"""Writes to a person's memories: the front door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from memory import accesses, extraction, scores, storage
+from memory.constants import (
+    DEFAULT_TYPE,
+    MEMORY_TYPES,
+    PLACE_MAX_CHARS,
+    REASON_MAX_CHARS,
+    TEXT_MAX_CHARS,
+    TEXT_MIN_CHARS,
+)
+from memory.duplicates import text_hash
+from memory.models import Extraction, Memory, MemoryAccess
+from memory.quoting import meaning
+from memory.storage import Fact
+from memory.types import Remembered, SourceMessage
+from mira_site import embeddings
+from mira_site.accounts import selectors as accounts
+from mira_site.accounts.models import User
+from mira_site.embeddings import Vectors
+from mira_site.errors import BadRequest, Conflict, NotFound
+
+log = structlog.get_logger(__name__)
+
+
+class Unchanged:
+    """The type of UNCHANGED: a field that an edit leaves as it is (None would clear it)."""
+
+
+UNCHANGED: Final = Unchanged()
+
+
+def remember(
+    *, user: User, segment_id: UUID, messages: Sequence[SourceMessage], at: datetime
+) -> Remembered:
+    """Store the lasting facts of one collapsed segment, once, however often it is called.
+
+    The model and the embeddings are asked before the transaction. Two calls at the same time store
+    once: the segment's Extraction row is unique and written first. A fact that is known already
+    gains a source. Raises DependencyError if embeddings are away: then nothing is stored and the
+    step stays due.
+    """
+    if done := _already(user, segment_id):
+        return done
+    found = extraction.extract(user, messages)
+    vectors = embeddings.embed([meaning(fact.text) for fact in found.facts])
+    with transaction.atomic():
+        storage.lock(user)
+        if done := _already(user, segment_id):
+            return done
+        row = Extraction.objects.create(
+            user=user,
+            source_segment_id=segment_id,
+            finished_at=at,
+            memory_count=0,
+            by_model=found.by_model,
+        )
+        ids = storage.store(
+            user,
+            found.facts,
+            vectors,
+            at=at,
+            use_day=accounts.use_days(user),
+            segment_id=segment_id,
+        )
+        scores.rescore(user, now=at, memory_ids=ids)
+        row.memory_count = len(ids)
+        row.save(update_fields=["memory_count"])
+    log.info(
+        "segment.remembered", segment=str(segment_id), memories=len(ids), by_model=found.by_model
+    )
+    return Remembered(memory_ids=tuple(ids), by_model=found.by_model, already_done=False)
+
+
+def create(
+    *,
+    user: User,
+    text: str,
+    memory_type: str = DEFAULT_TYPE,
+    wing: str = "",
+    room: str = "",
+    importance: float | None = None,
+    happens_at: datetime | None = None,
+    expires_at: datetime | None = None,
+) -> Memory:
+    """Store one memory that the person wrote; if it is known already, that one is returned.
+
+    `importance` is the person's word, and stands; without it the memory is scored.
+    Raises BadRequest for a field that cannot be stored, DependencyError without embeddings.
+    """
+    fields = _checked(
+        {
+            "text": text,
+            "memory_type": memory_type,
+            "wing": wing,
+            "room": room,
+            "happens_at": happens_at,
+            "expires_at": expires_at,
+        }
+    )
+    weight = _checked({"importance": importance})["importance"]
+    vectors = embeddings.embed([meaning(fields["text"])])
+    with transaction.atomic():
+        storage.lock(user)
+        (memory_id,) = storage.store(
+            user,
+            [Fact(**fields)],
+            vectors,
+            at=timezone.now(),
+            use_day=accounts.use_days(user),
+            segment_id=None,
+        )
+        rows = Memory.objects.for_user(user).filter(id=memory_id)
+        if weight is not None:
+            rows.update(importance_by_person=weight)
+        scores.rescore(user, now=timezone.now(), memory_ids=[memory_id])
+        memory: Memory = rows.get()
+    log.info("memory.created", memory=memory.short_id)
+    return memory
+
+
+def edit(
+    *,
+    user: User,
+    memory_id: UUID,
+    text: str | Unchanged = UNCHANGED,
+    happens_at: datetime | Unchanged | None = UNCHANGED,
+    expires_at: datetime | Unchanged | None = UNCHANGED,
+    wing: str | Unchanged = UNCHANGED,
+    room: str | Unchanged = UNCHANGED,
+    memory_type: str | Unchanged = UNCHANGED,
+    importance: float | Unchanged | None = UNCHANGED,
+) -> Memory:
+    """Change what is given; a new text is embedded anew. The sources stay.
+
+    An `importance` that is given stands from then on; None leaves it to the score again.
+    Raises NotFound, BadRequest for a field that cannot be stored, Conflict if another live memory
+    says the same already, DependencyError without embeddings.
+    """
+    given = {
+        "text": text,
+        "happens_at": happens_at,
+        "expires_at": expires_at,
+        "wing": wing,
+        "room": room,
+        "memory_type": memory_type,
+        "importance": importance,
+    }
+    fields = _checked({name: value for name, value in given.items() if value is not UNCHANGED})
+    if "importance" in fields:
+        fields["importance_by_person"] = fields.pop("importance")
+    vector = embeddings.embed([meaning(fields["text"])])[0] if "text" in fields else None
+    with transaction.atomic():
+        storage.lock(user)
+        memory = _locked(user, memory_id)
+        _apply(memory, fields, vector)
+        _refuse_twin(user, memory)
+        memory.save(update_fields=[*fields, "text_hash", "embedding", "updated_at"])
+        _rescore(memory)
+    log.info("memory.edited", memory=memory.short_id, fields=sorted(fields))
+    return memory
+
+
+@transaction.atomic
+def archive(*, user: User, memory_id: UUID, reason: str) -> Memory:
+    """Take a memory out of recall. It stays restorable; archiving twice changes nothing.
+
+    Raises NotFound if the user has no such memory.
+    """
+    memory = _locked(user, memory_id)
+    if memory.archived_at is None:
+        memory.archived_at = timezone.now()
+        memory.archive_reason = reason[:REASON_MAX_CHARS]
+        memory.save(update_fields=["archived_at", "archive_reason", "updated_at"])
+        log.info("memory.archived", memory=memory.short_id)
+    return memory
+
+
+@transaction.atomic
+def restore(*, user: User, memory_id: UUID) -> Memory:
+    """Bring an archived memory back into recall; restoring twice changes nothing.
+
+    It counts as a use, or what had faded would fade again; an expiry that has passed is lifted.
+    Raises NotFound if the user has no such memory, Conflict if a live one says the same by now.
+    """
+    storage.lock(user)
+    memory = _locked(user, memory_id)
+    if memory.archived_at is not None:
+        now = timezone.now()
+        memory.archived_at, memory.archive_reason = None, ""
+        if memory.expires_at is not None and memory.expires_at <= now:
+            memory.expires_at = None
+        _refuse_twin(user, memory)
+        memory.save(update_fields=["archived_at", "archive_reason", "expires_at", "updated_at"])
+        accesses.record(user, [memory.id], segment_id=None, kind=MemoryAccess.Kind.USED, at=now)
+        _rescore(memory)
+        log.info("memory.restored", memory=memory.short_id)
+    return memory
+
+
+@transaction.atomic
+def forget(*, user: User, memory_id: UUID) -> None:
+    """Delete a memory for good: its row, embedding and sources, and where it surfaced.
+
+    Raises NotFound if the user has no such memory.
+    """
+    memory = _locked(user, memory_id)
+    short_id = memory.short_id
+    memory.delete()
+    log.info("memory.forgotten", memory=short_id)
+
+
+def _already(user: User, segment_id: UUID) -> Remembered | None:
+    done = Extraction.objects.for_user(user).filter(source_segment_id=segment_id).first()
+    if done is None:
+        return None
+    ids = (
+        Memory.objects.for_user(user)
+        .filter(sources__segment_id=segment_id)
+        .order_by("created_at", "id")
+        .values_list("id", flat=True)
+        .distinct()
+    )
+    return Remembered(memory_ids=tuple(ids), by_model=done.by_model, already_done=True)
+
+
+def _locked(user: User, memory_id: UUID) -> Memory:
+    memory = Memory.objects.for_user(user).select_for_update().filter(id=memory_id).first()
+    if memory is None:
+        raise NotFound("There is no such memory.")
+    return memory  # type: ignore[no-any-return]
+
+
+def _rescore(memory: Memory) -> None:
+    scores.rescore(memory.user, now=timezone.now(), memory_ids=[memory.id])
+    memory.refresh_from_db(fields=["importance", "scored_at"])
+
+
+def _apply(memory: Memory, fields: Mapping[str, Any], vector: Vectors | None) -> None:
+    for name, value in fields.items():
+        setattr(memory, name, value)
+    memory.text_hash = text_hash(memory.text, memory.happens_at)
+    if vector is not None:
+        memory.embedding = vector
+
+
+def _refuse_twin(user: User, memory: Memory) -> None:
+    live = Memory.objects.for_user(user).live().exclude(id=memory.id)
+    if memory.archived_at is None and live.filter(text_hash=memory.text_hash).exists():
+        raise Conflict("Another memory says the same already. Edit or delete that one instead.")
+
+
+def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields, trimmed. Raises BadRequest that names each one that cannot be stored."""
+    trimmed = {
+        name: value.replace("\x00", "").strip() if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+    wrong = {name: says for name, value in trimmed.items() if (says := _objection(name, value))}
+    if wrong:
+        raise BadRequest("Some fields need another value; see errors.", fields=wrong)
+    return trimmed
+
+
+def _objection(name: str, value: Any) -> str:
+    """What is wrong with the value, or ''."""
+    if name == "text" and not TEXT_MIN_CHARS <= len(value) <= TEXT_MAX_CHARS:
+        return f"Write between {TEXT_MIN_CHARS} and {TEXT_MAX_CHARS} characters."
+    if name in {"wing", "room"} and len(value) > PLACE_MAX_CHARS:
+        return f"At most {PLACE_MAX_CHARS} characters."
+    if name == "memory_type" and value not in MEMORY_TYPES:
+        return f"Choose one of {', '.join(MEMORY_TYPES)}."
+    if name == "importance" and value is not None and not 0 <= value <= 1:
+        return "Give a number from 0 to 1."
+    return ""

@@ -1,0 +1,1 @@
+"""Wiring and ground of MIRA (docs/architecture.md)."""

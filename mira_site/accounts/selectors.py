@@ -1,0 +1,134 @@
+"""Reads about accounts."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.core import signing
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.exceptions import AuthenticationFailed
+
+from mira_site.accounts import zones
+from mira_site.accounts.authentication import ScopedTokenAuthentication
+from mira_site.accounts.constants import SETUP_LINK_MAX_AGE, SETUP_SALT, THEMES
+from mira_site.accounts.models import Invitation, UseDay, User
+from mira_site.accounts.types import Preferences, Profile
+from mira_site.errors import Conflict, NotFound
+
+
+def user(user_id: UUID | str) -> User:
+    """The account with this id. Raises NotFound."""
+    found = User.objects.filter(pk=user_id).first()
+    if found is None:
+        raise NotFound("There is no such account.")
+    return found
+
+
+def user_named(name: str) -> User:
+    """The account with this username or, if that fits one account only, e-mail address.
+
+    Raises NotFound.
+    """
+    found = User.objects.filter(username=name).first()
+    if found is None:
+        by_address = list(User.objects.filter(email__iexact=name)[:2])
+        found = by_address[0] if len(by_address) == 1 else None
+    if found is None:
+        raise NotFound("There is no account with that username or e-mail address.")
+    return found
+
+
+def zone(user: User) -> ZoneInfo:
+    """The person's own zone; UTC if what is stored is no zone."""
+    return zones.zone(user.timezone)
+
+
+def local_now(user: User, at: datetime) -> datetime:
+    """The moment `at` on the person's own clock."""
+    return at.astimezone(zone(user))
+
+
+def use_days(user: User) -> int:
+    """On how many of their days the person has talked with MIRA so far."""
+    return UseDay.objects.for_user(user).count()
+
+
+def preferences(user: User) -> Preferences:
+    theme = user.preferences.get("theme")
+    return Preferences(theme=theme) if theme in THEMES else Preferences()
+
+
+def profile(user: User) -> Profile:
+    return Profile(
+        id=user.pk,
+        username=user.username,
+        email=user.email,
+        timezone=zone(user).key,
+        use_days=use_days(user),
+        created_at=user.date_joined,
+        settings=preferences(user),
+    )
+
+
+def user_of_token(token: str) -> User | None:
+    """Whose API token this is; nobody's if it is unknown, expired or of a closed account."""
+    try:
+        owner: User = ScopedTokenAuthentication().authenticate_credentials(token.encode())[0]
+    except AuthenticationFailed:
+        return None
+    return owner
+
+
+# --- The first account -----------------------------------------------------------------------
+def setup_link_path() -> str | None:
+    """The one-time address that makes the first account, or None once there is one."""
+    if User.objects.exists():
+        return None
+    return reverse("setup", args=[signing.dumps("setup", salt=SETUP_SALT)])
+
+
+def check_setup_token(token: str) -> None:
+    """Raises Conflict once there is an account, NotFound if the link is not good."""
+    if User.objects.exists():
+        raise Conflict("The first account has been made, so this link no longer works. Sign in.")
+    try:
+        signing.loads(token, salt=SETUP_SALT, max_age=SETUP_LINK_MAX_AGE)
+    except signing.BadSignature:
+        raise NotFound(
+            "This set-up link is not good, or older than a day. Start the server again: it "
+            "prints a new one."
+        ) from None
+
+
+# --- Invitations -----------------------------------------------------------------------------
+def token_hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def invitation_of_token(token: str) -> Invitation:
+    """The usable invitation behind a link. Raises NotFound."""
+    found = Invitation.objects.usable(timezone.now()).filter(token_hash=token_hash(token)).first()
+    if found is None:
+        raise NotFound("This invitation was used, withdrawn or has run out. Ask for a new one.")
+    return found
+
+
+def usable_invitation(invitation_id: UUID | str | None) -> Invitation | None:
+    if invitation_id is None:
+        return None
+    return Invitation.objects.usable(timezone.now()).filter(pk=invitation_id).first()
+
+
+def may_sign_up(invitation_id: UUID | str | None) -> bool:
+    """Whether the sign-up page is open to a visitor who came with this invitation, or none.
+
+    The first account is made by the set-up link alone, or a stranger could be first.
+    """
+    if settings.SIGNUP == "closed" or not User.objects.exists():
+        return False
+    return settings.SIGNUP == "open" or usable_invitation(invitation_id) is not None

@@ -1,0 +1,156 @@
+"""Writes about accounts: who gets one, their tokens, their days and choices."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, replace
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+from django.utils import timezone
+from knox.models import AuthToken
+
+from mira_site.accounts import selectors, zones
+from mira_site.accounts.constants import (
+    INVITATION_MAX_AGE,
+    INVITATION_TOKEN_BYTES,
+    SETUP_LOCK,
+)
+from mira_site.accounts.models import Invitation, UseDay, User
+from mira_site.accounts.types import IssuedInvitation, IssuedToken
+from mira_site.errors import BadRequest, PermissionRefused
+
+log = structlog.get_logger(__name__)
+
+
+# --- Accounts --------------------------------------------------------------------------------
+@transaction.atomic
+def create_first_account(
+    *, token: str, username: str, email: str, password: str, zone_name: str = "UTC"
+) -> User:
+    """Make the account of whoever set MIRA up: staff and superuser.
+
+    Raises Conflict if there is an account by now, NotFound if the link is not good.
+    """
+    with connection.cursor() as cursor:
+        # There is no row to lock yet. Of two at once, the second sees the first one's account.
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SETUP_LOCK])
+    selectors.check_setup_token(token)
+    user = User.objects.create_superuser(
+        username, email, password, timezone=zones.first_known(zone_name)
+    )
+    EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=False)
+    log.info("account.created", account=str(user.pk), by="setup")
+    return user
+
+
+@transaction.atomic
+def admit(*, user: User, invitation_id: UUID | str | None) -> None:
+    """Let a new account in, or refuse it. Call it in the transaction that made the account.
+
+    Uses the invitation up. Raises PermissionRefused, which undoes the account.
+    """
+    if settings.SIGNUP == "closed":
+        raise PermissionRefused("Sign-up is closed here.")
+    usable = Invitation.objects.usable(timezone.now()).select_for_update()
+    invitation = usable.filter(pk=invitation_id).first() if invitation_id else None
+    if invitation is not None and invitation.is_for(user.email):
+        invitation.used_at, invitation.used_by = timezone.now(), user
+        invitation.save(update_fields=["used_at", "used_by"])
+    elif settings.SIGNUP != "open":
+        raise PermissionRefused(
+            "This invitation was used, has run out or is for another e-mail address. "
+            "Ask for a new one."
+        )
+    log.info("account.created", account=str(user.pk), by="sign_up")
+
+
+def invite(*, by: User, email: str = "", expires_at: datetime | None = None) -> IssuedInvitation:
+    """Leave for one person to open an account; with `email`, for that address only."""
+    token = secrets.token_urlsafe(INVITATION_TOKEN_BYTES)
+    invitation = Invitation.objects.create(
+        token_hash=selectors.token_hash(token),
+        email=email,
+        created_by=by,
+        expires_at=expires_at or timezone.now() + INVITATION_MAX_AGE,
+    )
+    log.info("invitation.created", invitation=str(invitation.pk))
+    return IssuedInvitation(id=invitation.pk, token=token)
+
+
+@transaction.atomic
+def set_access(*, user: User, is_active: bool, is_staff: bool, is_superuser: bool) -> None:
+    """Open or close an account, and say whether it curates. A closed one's tokens end."""
+    User.objects.filter(pk=user.pk).update(
+        is_active=is_active, is_staff=is_staff, is_superuser=is_superuser
+    )
+    if not is_active:
+        AuthToken.objects.filter(user=user).delete()
+    log.warning(
+        "account.access_changed",
+        account=str(user.pk),
+        is_active=is_active,
+        is_staff=is_staff,
+        is_superuser=is_superuser,
+    )
+
+
+# --- API tokens ------------------------------------------------------------------------------
+def issue_token(*, user: User) -> IssuedToken:
+    """A new API token; the account's other tokens stay good."""
+    row, token = AuthToken.objects.create(user)
+    log.info("token.issued", account=str(user.pk))
+    return IssuedToken(token=token, expires_at=row.expiry)
+
+
+def revoke_tokens(*, digests: Collection[str]) -> int:
+    """End the API tokens with these digests; returns how many there were."""
+    count: int
+    count, _ = AuthToken.objects.filter(digest__in=digests).delete()
+    log.info("token.revoked", tokens=count)
+    return count
+
+
+# --- Days and choices ------------------------------------------------------------------------
+@transaction.atomic
+def record_use(*, user: User, at: datetime) -> None:
+    """Count a message of the person's, sent at `at`, to their day.
+
+    Their days only go forward: a message on a day they have already left (they flew west, or
+    changed their zone) counts to their latest day.
+    """
+    clock = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    day_on = selectors.local_now(clock, at).date()
+    latest = UseDay.objects.for_user(user).order_by("-day_on").first()
+    if latest is None or latest.day_on < day_on:
+        UseDay.objects.create(user=clock, day_on=day_on, first_message_at=at, message_count=1)
+    else:
+        UseDay.objects.for_user(user).filter(pk=latest.pk).update(
+            message_count=F("message_count") + 1
+        )
+
+
+@transaction.atomic
+def update_profile(
+    *, user: User, zone_name: str | None = None, choices: Mapping[str, str] | None = None
+) -> User:
+    """Change what is given: the zone (an IANA name), and single preferences.
+
+    Raises BadRequest for an unknown zone.
+    """
+    if zone_name is not None and not zones.is_known(zone_name):
+        raise BadRequest(
+            "There is no such time zone. Use an IANA name such as Europe/Vienna.",
+            fields={"timezone": "Use an IANA name such as Europe/Vienna."},
+        )
+    row = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    row.timezone = zone_name or row.timezone
+    row.preferences = asdict(replace(selectors.preferences(row), **(choices or {})))
+    row.save(update_fields=["timezone", "preferences"])
+    return row

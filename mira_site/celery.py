@@ -1,0 +1,37 @@
+"""The Celery app and what beat starts. Each entry expires just under its period, so that a worker
+that was away does not find a pile.
+"""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery, signals
+
+from mira_site import embeddings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mira_site.settings")
+
+app = Celery("mira")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["conversations", "memory", "mira_site.accounts"])
+
+
+@signals.worker_ready.connect
+def warm_embeddings(**kwargs: object) -> None:
+    """Load the embedding model before the first turn needs it, without delaying the start."""
+    embeddings.warm()
+
+
+app.conf.beat_schedule = {
+    "collapse-due-segments": {
+        "task": "conversations.tasks.collapse_due_segments",
+        "schedule": 300,
+        "options": {"expires": 290},
+    },
+    "sweep-turns": {
+        "task": "conversations.tasks.sweep_turns",
+        "schedule": 15,
+        "options": {"expires": 14, "queue": "turns"},
+    },
+}

@@ -1,0 +1,90 @@
+"""Typed readers of the environment.
+
+Every setting is read once, in settings.py, as `env.text("NAME", default)`. The file named by
+`NAME_FILE` is an alternative to `NAME` (Docker and Kubernetes secrets). `.env` beside manage.py is
+read first; the real environment wins over it. A bad value raises SettingError with its name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dotenv import load_dotenv
+
+from mira_site.errors import SettingError
+
+_REQUIRED = object()
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+
+def load(path: Path) -> None:
+    """Read `path` (an .env file) into the environment without overriding what is set."""
+    load_dotenv(path, override=False)
+
+
+def _raw(name: str) -> str | None:
+    value = os.environ.get(name)
+    if value is not None:
+        return value.strip()
+    path = os.environ.get(f"{name}_FILE")
+    if not path:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingError(
+            f"{name}_FILE: cannot read the file it names ({error.strerror})."
+        ) from error
+
+
+def text(name: str, default: object = _REQUIRED) -> str:
+    """The setting as text; an empty value counts as unset."""
+    value = _raw(name)
+    if value:
+        return value
+    if default is _REQUIRED:
+        raise SettingError(f"{name} is not set. Set it in the environment or in .env.")
+    return str(default)
+
+
+def flag(name: str, *, default: bool) -> bool:
+    value = _raw(name)
+    if value is None:
+        return default
+    if value.lower() in _TRUE:
+        return True
+    if value.lower() in _FALSE:
+        return False
+    raise SettingError(f"{name} must be one of true or false.")
+
+
+def whole(name: str, default: int, *, low: int, high: int) -> int:
+    """A whole number within low..high."""
+    value = _raw(name)
+    if not value:
+        return default
+    try:
+        number = int(value)
+    except ValueError as error:
+        raise SettingError(f"{name} must be a whole number.") from error
+    if not low <= number <= high:
+        raise SettingError(f"{name} must lie between {low} and {high}.")
+    return number
+
+
+def choice(name: str, choices: Sequence[str], default: str) -> str:
+    value = (_raw(name) or default).lower()
+    if value not in choices:
+        raise SettingError(f"{name} must be one of: {', '.join(choices)}.")
+    return value
+
+
+def words(name: str, default: Sequence[str] = ()) -> list[str]:
+    """A comma-separated list, blanks dropped."""
+    value = _raw(name)
+    if not value:
+        return list(default)
+    return [part.strip() for part in value.split(",") if part.strip()]

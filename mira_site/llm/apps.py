@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class LLMConfig(AppConfig):
+    name = "mira_site.llm"
+    label = "llm"

@@ -1,0 +1,69 @@
+"""What each call cost: one ModelCall a question asked, its retries included."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import structlog
+from django.db import DatabaseError, transaction
+
+from mira_site import isolation
+from mira_site.llm.models import ModelCall
+from mira_site.llm.types import Tier, Usage
+
+log = structlog.get_logger(__name__)
+_turn_id: ContextVar[uuid.UUID | None] = ContextVar("mira_llm_turn", default=None)
+
+
+@contextmanager
+def calls_for(*, turn_id: uuid.UUID) -> Iterator[None]:
+    """Calls made within the block are recorded as made for this turn."""
+    token = _turn_id.set(turn_id)
+    try:
+        yield
+    finally:
+        _turn_id.reset(token)
+
+
+def record(
+    *, job: str, tier: Tier, model: str, usage: Usage, took_ms: int, outcome: ModelCall.Outcome
+) -> uuid.UUID | None:
+    """Write down a call of the user in scope. A database that fails does not cost the answer.
+
+    Without a user in scope nothing is written, and the result is None.
+    """
+    user_id = isolation.current().user_id
+    if not user_id:
+        log.warning("model_call.not_recorded", job=job, reason="no_user")
+        return None
+    try:
+        with transaction.atomic():
+            call = ModelCall.objects.create(
+                user_id=user_id,
+                turn_id=_turn_id.get(),
+                job=job,
+                tier=tier,
+                model=model,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cache_read_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                took_ms=took_ms,
+                outcome=outcome,
+            )
+    except DatabaseError as error:
+        log.error("model_call.not_recorded", job=job, reason=type(error).__name__)
+        return None
+    return call.pk
+
+
+def mark_bad_answer(call_id: uuid.UUID | None) -> None:
+    """The call went well, its answer was of no use."""
+    user_id = isolation.current().user_id
+    if call_id is None or not user_id:
+        return
+    calls = ModelCall.objects.for_user(user_id).filter(pk=call_id)
+    calls.update(outcome=ModelCall.Outcome.BAD_ANSWER)

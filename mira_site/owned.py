@@ -1,0 +1,36 @@
+"""Rows that belong to a person."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Self
+
+from django.conf import settings
+from django.db import models
+
+if TYPE_CHECKING:
+    from django.contrib.auth.base_user import AbstractBaseUser
+
+
+class OwnedQuerySet(models.QuerySet[Any]):
+    """Every read of owned rows starts with `for_user`."""
+
+    def for_user(self, user: AbstractBaseUser | uuid.UUID | str) -> Self:
+        return self.filter(user_id=getattr(user, "pk", user))
+
+
+class Owned(models.Model):
+    """A row of one person. Its table gets EnableRowSecurity in the migration that makes it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+    @property
+    def short_id(self) -> str:
+        """The first eight hex digits of the id: for logs, and for models to name a row by."""
+        return self.id.hex[:8]

@@ -1,0 +1,62 @@
+"""Django's PostgreSQL backend, which carries the isolation scope into the session.
+
+The scope is written with set_config(…, is_local=false) only when it differs from what the session
+holds. A rollback undoes a set_config made inside the transaction, so what the session holds is
+unknown after one and is written again before the next statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.backends.postgresql import base
+
+from mira_site import isolation
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """The PostgreSQL connection with `mira.user_id` and `mira.all_users` kept in step."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._session_scope: isolation.Scope | None = None
+        self.execute_wrappers.append(self._write_scope)
+
+    def init_connection_state(self) -> None:
+        self._session_scope = None
+        super().init_connection_state()
+
+    def _write_scope(
+        self,
+        execute: Callable[..., Any],
+        sql: Any,
+        params: Any,
+        many: bool,
+        context: dict[str, Any],
+    ) -> Any:
+        scope = isolation.current()
+        if scope != self._session_scope and self.connection is not None:
+            # The driver's own cursor: this statement must not run through the wrapper again.
+            with self.connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT set_config('mira.user_id', %s, false),"
+                    " set_config('mira.all_users', %s, false)",
+                    (scope.user_id, "on" if scope.all_users else "off"),
+                )
+            self._session_scope = scope
+        return execute(sql, params, many, context)
+
+    def _rollback(self) -> None:
+        self._session_scope = None
+        super()._rollback()
+
+    def _savepoint_rollback(self, sid: str) -> None:
+        # After an error PostgreSQL takes no statement before this one: there is nothing to write.
+        self._session_scope = isolation.current()
+        super()._savepoint_rollback(sid)
+        self._session_scope = None
+
+    def _close(self) -> None:
+        self._session_scope = None
+        super()._close()

@@ -1,0 +1,227 @@
+// The chat page: makes the parts and joins them. Event names: conversations/events.py.
+import { patch, post } from "mira/api";
+import { Composer } from "mira/composer";
+import { History } from "mira/history";
+import { Outbox } from "mira/outbox";
+import { Scroll } from "mira/scroll";
+import { Socket } from "mira/socket";
+import { Thread } from "mira/thread";
+import { toast } from "mira/toast";
+import { Turns } from "mira/turns";
+
+const BANNER_AFTER_MS = 2500; // a short hiccup is not worth a word
+const HEARD_MAX = 6;
+
+const $ = (selector) => document.querySelector(selector);
+const state = JSON.parse($("#chat-state").textContent);
+const at = new URLSearchParams(location.search).get("at");
+const userId = state.user.id;
+
+/** A screen reader hears finished paragraphs, not every word as it appears. */
+function announce(text) {
+  const box = $("[data-announcer]");
+  const line = document.createElement("p");
+  line.textContent = text;
+  box.append(line);
+  while (box.children.length > HEARD_MAX) box.firstElementChild.remove();
+}
+
+const thread = new Thread({ list: $("[data-thread]"), rest: $("[data-rest]"), announce });
+const scroll = new Scroll({ box: $("[data-scroller]"), content: $("[data-content]"), pill: $("[data-pill]") });
+const history = new History({ thread, scroll, box: $("[data-scroller]"), top: $("[data-edge-top]"), bottom: $("[data-edge-bottom]") });
+
+const turns = new Turns({
+  thread,
+  lastEventId: state.last_event_id,
+  accepted: (clientId) => outbox.accepted(clientId),
+  refused: (clientId, text) => outbox.refused(clientId, text),
+  missed: () => cameBack(),
+  state: (isRunning) => {
+    composer.setRunning(isRunning);
+    $("[data-collapse]").disabled = isRunning;
+  },
+  grew: () => {
+    showWelcome();
+    scroll.noteNew();
+  },
+  ended: (status) => {
+    if (status === "failed" || status === "interrupted") outbox.hold();
+    else outbox.flush();
+  },
+});
+
+let hasLoaded = false;
+let early = []; // events that came before the history was on the page
+
+function take(event) {
+  if (!hasLoaded) early.push(event);
+  // In the middle of the past there is no place for what happens now; the pill leads there.
+  else if (history.reachesEnd) turns.take(event);
+}
+
+const socket = new Socket("/ws/chat/", {
+  resumeFrom: () => early.at(-1)?.id ?? turns.lastEventId,
+  onEvent: take,
+  onOpen: async (isAgain) => {
+    if (isAgain && hasLoaded) await cameBack();
+    outbox.flush();
+  },
+  onState: showLine,
+});
+
+const outbox = new Outbox({
+  list: $("[data-outbox]"),
+  userId,
+  socket,
+  turns,
+  onEvent: take,
+  onEdit: (text) => composer.insert(text),
+  onChange: showWelcome,
+});
+
+const composer = new Composer({
+  form: $("[data-composer]"),
+  userId,
+  send: (text) => {
+    if (!history.reachesEnd) {
+      outbox.add(text);
+      location.assign("/");
+      return;
+    }
+    outbox.add(text);
+    scroll.toEnd();
+  },
+  stop: () => turns.stop((frame) => socket.send(frame)),
+});
+
+function showWelcome() {
+  $("[data-welcome]").hidden = !hasLoaded || !thread.isEmpty || !outbox.isEmpty;
+}
+
+let bannerTimer = 0;
+function showLine(line) {
+  const banner = $("[data-banner]");
+  if (line === "open" || line === "refused") {
+    clearTimeout(bannerTimer);
+    bannerTimer = 0;
+  }
+  if (line === "open") {
+    banner.hidden = true;
+    return;
+  }
+  if (line === "refused") {
+    banner.replaceChildren("Your sign-in has run out. ", Object.assign(document.createElement("a"), { href: "/", textContent: "Sign in again" }));
+    banner.hidden = false;
+    return;
+  }
+  if (line === "closed") outbox.lineLost();
+  const say = () => {
+    banner.textContent = navigator.onLine ? "The line is down. What you write is kept, and I keep trying." : "You are offline. What you write is kept and goes out when you are back.";
+    banner.hidden = false;
+  };
+  if (banner.hidden) bannerTimer ||= setTimeout(say, BANNER_AFTER_MS);
+  else say();
+}
+
+/** After a pause the stream may have forgotten what happened meanwhile; the server has not. */
+async function cameBack() {
+  try {
+    await history.catchUp();
+    await turns.settleLast();
+  } catch {
+    // The next reconnect, or the turn's watchdog, asks again.
+  }
+  showWelcome();
+}
+
+async function load() {
+  const status = $("[data-loading]");
+  try {
+    await history.open(at);
+  } catch (error) {
+    if (at && error.status === 404) {
+      toast("That message is not here any more.");
+      await history.open();
+    } else {
+      status.textContent = error.message;
+      const again = Object.assign(document.createElement("button"), { className: "button button--small", type: "button", textContent: "Try again" });
+      again.addEventListener("click", () => load());
+      status.append(" ", again);
+      return;
+    }
+  }
+  status.hidden = true;
+  hasLoaded = true;
+  const target = at && thread.find(at);
+  if (target) {
+    target.element.classList.add("entry--sought");
+    scroll.show(target.element);
+    window.history.replaceState(null, "", "/");
+  } else scroll.toEnd();
+  const waiting = early;
+  early = [];
+  if (state.open_turn) {
+    outbox.accepted(state.open_turn.client_id);
+    if (history.reachesEnd) thread.upsert(state.open_turn.message);
+  }
+  waiting.forEach(take);
+  if (!state.open_turn && history.reachesEnd) await turns.settleLast();
+  showWelcome();
+  outbox.flush();
+}
+
+function startRest() {
+  $("[data-collapse]").addEventListener("click", async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    button.closest("[data-menu]").open = false;
+    try {
+      thread.learnSegment(await post("/api/v1/segments/collapse/"));
+      toast("This part rests now, and is remembered.", { kind: "good" });
+      if (history.reachesEnd) scroll.toEnd({ smooth: true });
+    } catch (error) {
+      toast(error.message, { kind: error.status === 409 ? "info" : "bad" });
+    } finally {
+      button.disabled = Boolean(turns.running);
+    }
+  });
+}
+
+/** The person's days and dates are those of the place they are in. */
+function tellZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const told = `mira.zone.${userId}`;
+  if (!zone || zone === state.user.timezone || sessionStorage.getItem(told) === zone) return;
+  patch("/api/v1/me/", { timezone: zone }).then(
+    () => sessionStorage.setItem(told, zone),
+    () => undefined, // Told at the next visit.
+  );
+}
+
+/** iOS lays the keyboard over the page: the visible height is what counts. */
+function fitKeyboard() {
+  const viewport = window.visualViewport;
+  if (!viewport) return;
+  const fit = () => {
+    document.documentElement.style.setProperty("--visible-height", `${viewport.height}px`);
+    if (viewport.offsetTop) window.scrollTo(0, 0);
+  };
+  viewport.addEventListener("resize", fit);
+  fit();
+}
+
+for (const starter of document.querySelectorAll("[data-starter]")) {
+  starter.addEventListener("click", () => composer.insert(starter.dataset.starter));
+}
+$("[data-pill]").addEventListener("click", (event) => {
+  if (history.reachesEnd) return;
+  event.stopImmediatePropagation();
+  location.assign("/");
+}, true);
+
+fitKeyboard();
+startRest();
+tellZone();
+socket.connect();
+load();
+if (matchMedia("(hover: hover)").matches) composer.focus();

@@ -1,0 +1,192 @@
+// How one message looks: what the person said, what MIRA answered, and all that hangs on an answer.
+import { clock, dayLabel, fullDate } from "mira/dates";
+import { copyButton, h, icon, star } from "mira/dom";
+import { GrowingText, renderMarkdown } from "mira/render";
+
+const FOLD_AFTER = 1800; // characters of a person's message that are shown before "Show all"
+
+function time(message) {
+  const date = new Date(message.created_at);
+  return h("time", { datetime: message.created_at, title: fullDate(date), text: clock(date) });
+}
+
+/** The person's words, exactly as typed. Long ones are folded. */
+export function saidText(text) {
+  const body = h("div", { class: "said__text", text });
+  if (text.length <= FOLD_AFTER) return [body];
+  body.classList.add("said__text--folded");
+  const more = h("button", { class: "said__more", type: "button", text: "Show all", "aria-expanded": "false" });
+  more.addEventListener("click", () => {
+    const folded = body.classList.toggle("said__text--folded");
+    more.textContent = folded ? "Show all" : "Show less";
+    more.setAttribute("aria-expanded", String(!folded));
+  });
+  return [body, more];
+}
+
+class View {
+  constructor(role) {
+    this.article = h("article", { class: `message message--${role}` });
+    this.element = h("li", { class: "entry" }, this.article);
+    this.message = null;
+  }
+
+  adopt(message) {
+    this.message = message;
+    this.element.dataset.id = message.id;
+  }
+
+  /** The line above: a segment's title, a day, or both. `divider` is an element or null. */
+  setDivider(divider) {
+    this.element.querySelector(":scope > .divider")?.remove();
+    if (divider) this.element.prepend(divider);
+  }
+}
+
+export class SaidView extends View {
+  constructor(message) {
+    super("user");
+    this.article.setAttribute("aria-label", "You");
+    this.adopt(message);
+    this.article.append(h("div", { class: "said" }, saidText(message.text)), h("footer", { class: "message__foot" }, time(message)));
+  }
+
+  update(message) {
+    this.adopt(message);
+  }
+}
+
+export class ReplyView extends View {
+  #growing;
+  #body = h("div", { class: "prose markdown" });
+  #wait = h("p", { class: "wait", hidden: true }, star(), h("span", { class: "wait__text" }));
+  #thinking = h("details", { class: "thinking", hidden: true }, h("summary", { text: "Thinking" }), h("div", { class: "thinking__text" }));
+  #note = h("div", { class: "reply-note", hidden: true });
+  #foot = h("footer", { class: "message__foot", hidden: true });
+  #surfaced = h("div", { class: "surfaced-slot" });
+
+  /** `announce(text)` hears finished paragraphs of an answer that is being written. */
+  constructor(turn, announce = () => undefined) {
+    super("mira");
+    this.turn = turn;
+    this.element.dataset.turn = turn ?? "";
+    this.article.setAttribute("aria-label", "MIRA");
+    this.article.append(this.#thinking, this.#body, this.#wait, this.#note, this.#foot, this.#surfaced);
+    this.#growing = new GrowingText(this.#body, announce);
+  }
+
+  get text() {
+    return this.message?.text ?? this.#growing.text;
+  }
+
+  /** An answer from the past. */
+  static of(message) {
+    const view = new ReplyView(message.turn);
+    view.#body.append(renderMarkdown(message.text));
+    view.#settle(message);
+    return view;
+  }
+
+  /** Start (again) with nothing written. */
+  begin() {
+    this.message = null;
+    delete this.element.dataset.id;
+    this.#growing.clear();
+    this.#note.hidden = true;
+    this.#foot.hidden = true;
+    this.#thinking.hidden = true;
+    this.#thinking.querySelector(".thinking__text").textContent = "";
+    this.setSurfaced([]);
+    this.article.setAttribute("aria-busy", "true");
+    this.setWaiting("Remembering");
+  }
+
+  setWaiting(text) {
+    this.#wait.hidden = !text;
+    this.#wait.querySelector(".wait__text").textContent = text ?? "";
+  }
+
+  add(delta) {
+    this.setWaiting("");
+    this.#wait.hidden = false;
+    this.#growing.add(delta);
+  }
+
+  addThought(delta) {
+    this.#thinking.hidden = false;
+    this.setWaiting("Thinking");
+    this.#thinking.querySelector(".thinking__text").append(delta);
+  }
+
+  /** The stored answer, whole or partial. */
+  complete(message) {
+    this.#growing.end(message.text);
+    this.#settle(message);
+  }
+
+  update(message) {
+    if (this.message?.text !== message.text) this.#body.replaceChildren(renderMarkdown(message.text));
+    this.#settle(message);
+  }
+
+  #settle(message) {
+    this.adopt(message);
+    this.#rest();
+    this.#foot.replaceChildren(time(message), copyButton("Copy this answer", () => message.text));
+    this.#foot.hidden = false;
+    if (message.surfaced) this.setSurfaced(message.surfaced);
+  }
+
+  #rest() {
+    this.article.removeAttribute("aria-busy");
+    this.#wait.hidden = true;
+    this.#thinking.hidden = true;
+  }
+
+  /** The turn ended without a whole answer. `retry` is null where it cannot be run again. */
+  setNote(text, { kind = "quiet", retry = null } = {}) {
+    this.#rest();
+    if (!this.message) this.#growing.end();
+    this.#note.className = `reply-note reply-note--${kind}`;
+    this.#note.replaceChildren(h("span", { text }));
+    if (retry) {
+      const button = h("button", { class: "button button--small", type: "button", data: { retry: "" } }, icon("retry"), "Try again");
+      button.addEventListener("click", async () => {
+        button.disabled = true;
+        await retry();
+        button.disabled = false;
+      });
+      this.#note.append(button);
+    }
+    this.#note.hidden = false;
+  }
+
+  clearNote() {
+    this.#note.hidden = true;
+  }
+
+  /** A later turn has begun: this one can no longer be run again. */
+  forbidRetry() {
+    this.#note.querySelector("[data-retry]")?.remove();
+  }
+
+  setSurfaced(memories) {
+    const wasOpen = this.#surfaced.querySelector("details")?.open ?? false;
+    this.#surfaced.replaceChildren();
+    if (!memories.length) return;
+    const count = memories.length === 1 ? "One memory came to mind" : `${memories.length} memories came to mind`;
+    this.#surfaced.append(
+      h("details", { class: "surfaced", open: wasOpen }, h("summary", { text: count }), h("ul", { class: "surfaced__list" }, memories.map(surfacedItem))),
+    );
+  }
+}
+
+function surfacedItem(memory) {
+  const date = new Date(memory.created_at);
+  return h(
+    "li",
+    {},
+    h("a", { class: "surfaced__text", href: `/memories/${encodeURIComponent(memory.id)}/`, text: memory.text }),
+    h("div", { class: "meta", title: `Noted ${fullDate(date)}` }, h("span", { text: memory.why || dayLabel(date) })),
+  );
+}

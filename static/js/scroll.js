@@ -1,0 +1,73 @@
+// Scrolling that never jumps: it follows the end only while the person is at the end.
+
+const NEAR_PX = 48;
+
+export class Scroll {
+  #box;
+  #pill;
+  #isFollowing = true;
+  #unseen = false;
+
+  /** `content` is watched for growth; `pill` is the button that leads back to the end. */
+  constructor({ box, content, pill }) {
+    this.#box = box;
+    this.#pill = pill;
+    box.addEventListener("scroll", () => this.#look(), { passive: true });
+    const follow = () => (this.#isFollowing ? this.#jump() : this.#look());
+    new ResizeObserver(follow).observe(content);
+    new ResizeObserver(follow).observe(box);
+    pill.addEventListener("click", () => this.toEnd({ smooth: true }));
+  }
+
+  get isFollowing() {
+    return this.#isFollowing;
+  }
+
+  #distance() {
+    return this.#box.scrollHeight - this.#box.clientHeight - this.#box.scrollTop;
+  }
+
+  #jump() {
+    this.#box.scrollTop = this.#box.scrollHeight;
+  }
+
+  #look() {
+    const distance = this.#distance();
+    this.#isFollowing = distance < NEAR_PX;
+    if (this.#isFollowing) this.#unseen = false;
+    this.#pill.hidden = this.#isFollowing || (!this.#unseen && distance < this.#box.clientHeight);
+    this.#pill.querySelector("span").textContent = this.#unseen ? "New messages" : "To the end";
+  }
+
+  /** Something new stands at the end: say so, unless it is in view. */
+  noteNew() {
+    if (this.#isFollowing) return;
+    this.#unseen = true;
+    this.#look();
+  }
+
+  toEnd({ smooth = false } = {}) {
+    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.#unseen = false;
+    if (smooth && !isCalm && this.#distance() < 4 * this.#box.clientHeight) {
+      this.#box.scrollTo({ top: this.#box.scrollHeight, behavior: "smooth" });
+      return;
+    }
+    this.#isFollowing = true;
+    this.#jump();
+    this.#look();
+  }
+
+  /** Run `change` (which adds things above) and keep what is in view where it is. */
+  keep(anchor, change) {
+    const before = anchor?.getBoundingClientRect().top;
+    change();
+    if (anchor?.isConnected) this.#box.scrollTop += anchor.getBoundingClientRect().top - before;
+  }
+
+  show(element) {
+    this.#isFollowing = false;
+    element.scrollIntoView({ block: "center" });
+    this.#look();
+  }
+}

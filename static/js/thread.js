@@ -1,0 +1,157 @@
+// The conversation as a list: order, one view a message, dividers between days and segments.
+import { dayKey, dayLabel } from "mira/dates";
+import { h } from "mira/dom";
+import { ReplyView, SaidView } from "mira/message";
+
+function divider({ title, day, plain }) {
+  const line = h("div", { class: `divider${title ? " divider--titled" : ""}` });
+  if (title) line.append(h("h2", { class: "divider__title", text: title }));
+  if (day) line.append(h("p", { class: "divider__day", text: day }));
+  if (plain) line.append(h("span", { class: "divider__dots", "aria-hidden": "true" }));
+  return line;
+}
+
+export class Thread {
+  #list;
+  #rest;
+  #views = []; // in order
+  #segments = new Map(); // id -> the newest we know of it
+  #announce;
+  reachesStart = false;
+
+  constructor({ list, rest, announce }) {
+    this.#list = list;
+    this.#rest = rest;
+    this.#announce = announce;
+  }
+
+  get isEmpty() {
+    return this.#views.length === 0;
+  }
+
+  /** The last message that is stored, as a view; undefined in an empty thread. */
+  get last() {
+    return this.#views.findLast((view) => view.message);
+  }
+
+  get lastReply() {
+    return this.#views.findLast((view) => view instanceof ReplyView);
+  }
+
+  /** The article of the oldest message shown: it stays when its divider changes. */
+  get firstElement() {
+    return this.#views[0]?.article;
+  }
+
+  find(messageId) {
+    return this.#views.find((view) => view.message?.id === messageId);
+  }
+
+  /** The answer of a turn, made right behind its question if there is none. */
+  replyOf(turn) {
+    const there = this.#views.find((view) => view instanceof ReplyView && view.turn === turn);
+    if (there) return there;
+    const view = new ReplyView(turn, this.#announce);
+    const question = this.#views.findIndex((other) => other.message?.turn === turn);
+    this.#insert(view, question < 0 ? this.#views.length : question + 1);
+    return view;
+  }
+
+  /** Show a stored message where it belongs, or bring the shown one up to date. */
+  upsert(message) {
+    this.#learn(message.segment);
+    const shown = this.find(message.id);
+    if (shown) shown.update(message);
+    else {
+      const live = message.role === "assistant" && message.turn && this.#views.find((view) => view instanceof ReplyView && view.turn === message.turn);
+      if (live) live.complete(message);
+      else this.#place(message);
+    }
+    this.#redraw();
+  }
+
+  #place(message) {
+    const view = message.role === "user" ? new SaidView(message) : ReplyView.of(message);
+    let index = this.#views.length;
+    // An answer that is still being written has no date; it stays behind its own question.
+    while (index > 0) {
+      const before = this.#views[index - 1];
+      const isEarlier = before.message ? before.message.created_at <= message.created_at : before.turn !== message.turn;
+      if (isEarlier) break;
+      index -= 1;
+    }
+    this.#insert(view, index);
+  }
+
+  #insert(view, index) {
+    const next = this.#views[index];
+    this.#views.splice(index, 0, view);
+    this.#list.insertBefore(view.element, next?.element ?? null);
+  }
+
+  /** A page of history, newest first, above or below what is shown. */
+  addPage(messages, side) {
+    const fresh = messages.filter((message) => !this.find(message.id)).reverse();
+    for (const message of messages) this.#learn(message.segment);
+    const views = fresh.map((message) => (message.role === "user" ? new SaidView(message) : ReplyView.of(message)));
+    const fragment = document.createDocumentFragment();
+    fragment.append(...views.map((view) => view.element));
+    if (side === "above") {
+      this.#views.unshift(...views);
+      this.#list.prepend(fragment);
+    } else {
+      this.#views.push(...views);
+      this.#list.append(fragment);
+    }
+    this.#redraw();
+    return views.length;
+  }
+
+  clear() {
+    this.#views = [];
+    this.#list.replaceChildren();
+    this.#redraw();
+  }
+
+  /** A segment came to rest: its title appears, here and in what is loaded later. */
+  learnSegment(segment) {
+    this.#learn(segment);
+    this.#redraw();
+  }
+
+  #learn(segment) {
+    if (segment) this.#segments.set(segment.id, { ...this.#segments.get(segment.id), ...segment });
+  }
+
+  #redraw() {
+    let previous = null;
+    for (const view of this.#views) {
+      if (!view.message) continue;
+      const key = this.#dividerKey(view.message, previous);
+      if (view.element.dataset.divider !== key.text) {
+        view.element.dataset.divider = key.text;
+        view.setDivider(key.text ? divider(key) : null);
+      }
+      previous = view.message;
+    }
+    this.#redrawRest(previous);
+  }
+
+  #dividerKey(message, previous) {
+    const date = new Date(message.created_at);
+    const isNewDay = !previous || dayKey(new Date(previous.created_at)) !== dayKey(date);
+    const isNewSegment = previous ? previous.segment?.id !== message.segment?.id : this.reachesStart;
+    const segment = this.#segments.get(message.segment?.id);
+    const title = isNewSegment ? (segment?.title ?? "") : "";
+    const day = isNewDay || title ? dayLabel(date) : "";
+    const plain = isNewSegment && !title && !day && Boolean(previous);
+    return { title, day, plain, text: [title, day, plain ? "·" : ""].filter(Boolean).join("|") };
+  }
+
+  #redrawRest(last) {
+    const segment = this.#segments.get(last?.segment?.id);
+    const rests = segment?.status === "collapsed";
+    this.#rest.hidden = !rests;
+    if (rests) this.#rest.textContent = segment.title ? `“${segment.title}” has come to rest, and is remembered.` : "This has come to rest, and is remembered.";
+  }
+}

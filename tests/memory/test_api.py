@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from rest_framework.test import APIClient
+
+from memory import services
+from memory.models import Memory
+from mira_site import tokens
+from tests.factories import MemoryFactory
+
+URL = "/api/v1/memories/"
+NOW = datetime(2026, 11, 28, 13, tzinfo=UTC)
+
+
+@pytest.fixture
+def api(alice):
+    client = APIClient()
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def bobs_api(bob):
+    client = APIClient()
+    client.force_login(bob)
+    return client
+
+
+@pytest.fixture
+def boat(alice, acting, segment):
+    with acting(alice):
+        segment.said("My boat is called Merula.")
+        (memory_id,) = services.remember(
+            user=alice, segment_id=segment.id, messages=segment.messages, at=NOW
+        ).memory_ids
+        return Memory.objects.for_user(alice).get(id=memory_id)
+
+
+def problem(response, status):
+    assert response.status_code == status
+    assert response.headers["Content-Type"] == "application/problem+json"
+    return response.json()
+
+
+def test_a_memory_shows_the_fields_of_the_contract(api, boat, segment):
+    body = api.get(f"{URL}{boat.id}/").json()
+    assert set(body) == {
+        "id", "text", "wing", "room", "memory_type", "importance", "happens_at", "expires_at",
+        "is_archived", "archived_at", "created_at", "updated_at", "source",
+    }  # fmt: skip
+    assert body["is_archived"] is False
+    assert body["created_at"] == "2026-11-28T13:00:00Z"
+    assert body["source"] == {
+        "segment": str(segment.id),
+        "messages": [
+            {
+                "id": str(segment.messages[0].message_id),
+                "sentence": "My boat is called Merula.",
+                "said_at": "2026-11-28T12:00:00Z",
+            }
+        ],
+    }
+
+
+def test_the_list_is_newest_first_and_pages_by_cursor(api, alice, acting):
+    with acting(alice):
+        for number in range(5):
+            MemoryFactory(user=alice, text=f"Fact {number}.", created_at=NOW + timedelta(number))
+    seen, url = [], f"{URL}?page_size=2"
+    while url:
+        body = api.get(url).json()
+        assert set(body) == {"results", "next", "previous"}
+        seen += [item["text"] for item in body["results"]]
+        url = body["next"]
+    assert seen == [f"Fact {number}." for number in (4, 3, 2, 1, 0)]
+
+
+def test_rows_of_one_moment_are_paged_without_loss(api, alice, acting):
+    with acting(alice):
+        for number in range(5):
+            MemoryFactory(user=alice, text=f"Fact {number}.", created_at=NOW)
+    seen, url = [], f"{URL}?page_size=2"
+    while url:
+        body = api.get(url).json()
+        seen += [item["text"] for item in body["results"]]
+        url = body["next"]
+    assert sorted(seen) == [f"Fact {number}." for number in range(5)]
+
+
+def test_a_page_costs_the_same_whatever_its_length(
+    api, alice, acting, django_assert_max_num_queries
+):
+    with acting(alice):
+        MemoryFactory.create_batch(20, user=alice)
+    with django_assert_max_num_queries(4):  # session, user, memories, sources
+        assert len(api.get(URL).json()["results"]) == 20
+
+
+def test_filters_narrow_the_list(api, alice, acting):
+    with acting(alice):
+        MemoryFactory(
+            user=alice, text="Alice sails.", wing="home", room="lake",
+            memory_type="preference", created_at=NOW,
+        )  # fmt: skip
+        MemoryFactory(user=alice, text="Alice rows.", created_at=NOW + timedelta(days=3))
+        gone = MemoryFactory(user=alice, text="Alice swam.", created_at=NOW)
+        services.archive(user=alice, memory_id=gone.id, reason="over")
+
+    def found(query):
+        return [item["text"] for item in api.get(URL, query).json()["results"]]
+
+    assert found({}) == ["Alice rows.", "Alice sails."]
+    assert found({"archived": "true"}) == ["Alice swam."]
+    assert set(found({"archived": ""})) == {"Alice rows.", "Alice swam.", "Alice sails."}
+    assert found({"wing": "home"}) == found({"room": "lake"}) == ["Alice sails."]
+    assert found({"type": "preference"}) == ["Alice sails."]
+    assert found({"since": "2026-11-30"}) == ["Alice rows."]
+    assert found({"until": "2026-11-28"}) == ["Alice sails."]
+    assert found({"until": "2026-11-28T12:59:59Z"}) == []
+
+
+def test_a_search_finds_by_words_and_meaning_best_first(api, alice, acting):
+    with acting(alice):
+        best = MemoryFactory(user=alice, text="Alice's boat is called Merula.", created_at=NOW)
+        MemoryFactory(user=alice, text="Alice's sister likes boats.", created_at=NOW)
+        MemoryFactory(user=alice, text="The landlord is Dr. Weber.", created_at=NOW)
+    found = api.get(URL, {"q": "name of the boat"}).json()["results"]
+    assert found[0]["text"] == best.text
+    assert "landlord" not in str(found)
+
+
+def test_a_search_pages_too(api, alice, acting):
+    with acting(alice):
+        for number in range(5):
+            MemoryFactory(user=alice, text=f"Alice sailed to island number {number}.")
+    seen, url = [], f"{URL}?q=sailed&page_size=2"
+    while url:
+        body = api.get(url).json()
+        seen += [item["id"] for item in body["results"]]
+        url = body["next"]
+    assert len(seen) == len(set(seen)) == 5
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"since": "yesterday"}, "since"),
+        ({"until": "2026-13-01"}, "until"),
+        ({"type": "gossip"}, "type"),
+        ({"archived": "perhaps"}, "archived"),
+    ],
+)
+def test_a_bad_filter_is_named(api, query, field):
+    assert set(problem(api.get(URL, query), 400)["errors"]) == {field}
+
+
+def test_a_memory_can_be_written_changed_and_forgotten(api):
+    made = api.post(URL, {"text": "Alice sails.", "wing": "home"}, format="json")
+    assert made.status_code == 201
+    url = f"{URL}{made.json()['id']}/"
+    changed = api.patch(
+        url, {"text": "Alice rows.", "happens_at": "2026-12-01T10:00:00+01:00"}, format="json"
+    ).json()
+    assert (changed["text"], changed["wing"]) == ("Alice rows.", "home")
+    assert changed["happens_at"] == "2026-12-01T09:00:00Z"
+    assert api.delete(url).status_code == 204
+    problem(api.get(url), 404)
+    problem(api.delete(url), 404)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "text"),
+        ({"text": " "}, "text"),
+        ({"text": "x" * 2001}, "text"),
+        ({"text": "Alice sails.", "importance": 2}, "importance"),
+        ({"text": "Alice sails.", "memory_type": "gossip"}, "memory_type"),
+        ({"text": "Alice sails.", "happens_at": "soon"}, "happens_at"),
+    ],
+)
+def test_a_bad_field_is_named(api, body, field):
+    assert set(problem(api.post(URL, body, format="json"), 400)["errors"]) == {field}
+
+
+def test_archiving_and_restoring(api, boat):
+    body = api.post(f"{URL}{boat.id}/archive/", {"reason": "sold"}, format="json").json()
+    assert body["is_archived"]
+    assert api.get(URL).json()["results"] == []
+    assert not api.post(f"{URL}{boat.id}/restore/").json()["is_archived"]
+    assert len(api.get(URL).json()["results"]) == 1
+
+
+def test_repeating_another_memory_is_a_conflict(api, boat):
+    other = api.post(URL, {"text": "Alice rows."}, format="json").json()["id"]
+    problem(api.patch(f"{URL}{other}/", {"text": boat.text}, format="json"), 409)
+
+
+# --- recall ----------------------------------------------------------------------------------
+def test_recall_answers_within_the_budget(api, boat):
+    asked = {"query": "What is my boat called?", "budget": 100}
+    body = api.post(f"{URL}recall/", asked, format="json").json()
+    (item,) = body["items"]
+    assert set(body) == {"context", "tokens", "budget", "items"}
+    assert set(item) == {"id", "mode", "text", "tokens", "score", "why", "factors"}
+    assert (item["id"], item["mode"], item["text"]) == (str(boat.id), "verbatim", boat.text)
+    assert set(item["factors"]) == {"relevance", "overlap"}
+    assert "Merula" in body["context"]
+    assert body["tokens"] == tokens.estimate(body["context"]) <= body["budget"] == 100
+
+
+def test_recall_of_nothing_is_an_honest_nothing(api, boat):
+    body = api.post(f"{URL}recall/", {"query": "capital of France"}, format="json").json()
+    assert body == {"context": "", "tokens": 0, "budget": 4000, "items": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "query"),
+        ({"query": " "}, "query"),
+        ({"query": "boat", "budget": 0}, "budget"),
+        ({"query": "boat", "limit": 1000}, "limit"),
+    ],
+)
+def test_a_bad_recall_is_named(api, body, field):
+    response = api.post(f"{URL}recall/", body, format="json")
+    assert set(problem(response, 400)["errors"]) == {field}
+
+
+# --- who may ---------------------------------------------------------------------------------
+def test_nobody_unknown_gets_in(boat):
+    assert APIClient().get(URL).status_code == 401
+    assert APIClient().post(f"{URL}recall/", {"query": "boat"}, format="json").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("get", "{id}/"),
+        ("patch", "{id}/"),
+        ("delete", "{id}/"),
+        ("post", "{id}/archive/"),
+        ("post", "{id}/restore/"),
+    ],
+)
+def test_bob_finds_nothing_at_the_address_of_alices_memory(bobs_api, boat, method, path):
+    url = URL + path.format(id=boat.id)
+    theirs = problem(getattr(bobs_api, method)(url, {"text": "Bob was here."}, format="json"), 404)
+    unknown = getattr(bobs_api, method)(
+        URL + path.format(id=uuid4()), {"text": "Bob was here."}, format="json"
+    )
+    assert theirs == problem(unknown, 404)
+
+
+def test_bob_lists_searches_and_recalls_nothing_of_alices(bobs_api, boat):
+    assert bobs_api.get(URL).json()["results"] == []
+    assert bobs_api.get(URL, {"q": "boat"}).json()["results"] == []
+    body = bobs_api.post(f"{URL}recall/", {"query": "What is my boat called?"}, format="json")
+    assert body.json()["items"] == []
+
+
+def test_the_schema_describes_every_operation(client):
+    schema = client.get("/api/schema/", headers={"accept": "application/json"}).json()
+    described = {
+        f"{method} {path.removeprefix('/api/v1/')}"
+        for path, operations in schema["paths"].items()
+        for method in operations
+        if path.startswith(URL)
+    }
+    assert described == {
+        "get memories/", "post memories/", "post memories/recall/",
+        "get memories/{memory_id}/", "patch memories/{memory_id}/",
+        "delete memories/{memory_id}/", "post memories/{memory_id}/archive/",
+        "post memories/{memory_id}/restore/",
+    }  # fmt: skip

@@ -1,0 +1,99 @@
+"""Probes, details and metrics: what they tell, and to whom."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from conversations.models import Segment, Thread, Turn
+from mira_site import health
+from mira_site.isolation import acting_as
+
+NOWHERE = "unix:///nonexistent/redis.sock?db=0"
+
+
+def test_live_answers_whatever_host_is_asked_for(client: Client):
+    answer = client.get("/health/live", headers={"host": "10.0.0.7:8000"})
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_ready_when_database_migrations_and_redis_are_there(client: Client, db):
+    assert client.get("/health/ready").json() == {"status": "ok"}
+
+
+def test_not_ready_without_redis_and_says_so(client: Client, db, settings: Settings):
+    settings.REDIS_URL = NOWHERE
+    answer = client.get("/health/ready")
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "unavailable", "missing": ["redis"]}
+
+
+def test_not_ready_while_a_migration_is_missing(client: Client, db, monkeypatch):
+    monkeypatch.setattr(health, "_migrated", [])
+    MigrationRecorder.Migration.objects.filter(app="conversations").delete()
+    assert client.get("/health/ready").json()["missing"] == ["migrations"]
+
+
+@pytest.mark.parametrize("path", ["/health/", "/metrics"])
+def test_details_and_metrics_do_not_exist_for_others(client: Client, alice, path):
+    assert client.get(path).status_code == 404
+    client.force_login(alice)
+    assert client.get(path).status_code == 404
+    assert client.get(path, headers={"authorization": "Bearer "}).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/health/", "/metrics"])
+def test_details_and_metrics_open_with_the_token(client: Client, db, settings: Settings, path):
+    settings.METRICS_TOKEN = "a-token"
+    wrong, right = ({"authorization": f"Bearer {token}"} for token in ("other", "a-token"))
+    assert client.get(path, headers=wrong).status_code == 404
+    assert client.get(path, headers=right).status_code == 200
+
+
+def test_staff_see_versions_and_queues(client: Client, staff):
+    client.force_login(staff)
+    told = client.get("/health/").json()
+    assert told["status"] == "ok"
+    assert told["versions"]["postgres"].startswith("18")
+    assert set(told["queues"]) == {"turns", "background"}
+    assert told["model"] == "offline"
+
+
+def test_details_still_answer_without_redis(client: Client, staff, settings: Settings):
+    client.force_login(staff)
+    settings.REDIS_URL = NOWHERE
+    answer = client.get("/health/")
+    assert answer.status_code == 503
+    assert answer.json()["missing"] == ["redis"]
+
+
+def test_metrics_count_the_rows_of_everybody(client: Client, alice, staff):
+    now = timezone.now()
+    with acting_as(alice.pk):
+        thread = Thread.objects.create(user=alice)
+        segment = Segment.objects.create(
+            user=alice,
+            thread=thread,
+            opened_at=now - timedelta(hours=3),
+            last_message_at=now - timedelta(hours=2),
+        )
+        Turn.objects.create(
+            user=alice,
+            thread=thread,
+            segment=segment,
+            client_id=uuid.uuid4(),
+            status=Turn.Status.FAILED,
+            queued_at=now,
+        )
+    client.force_login(staff)
+    told = client.get("/metrics").content.decode()
+    assert 'mira_turns{status="failed"} 1.0' in told
+    assert "mira_segments_due 1.0" in told
+    assert 'mira_queue_length{queue="turns"} 0.0' in told
+    assert "alice" not in told
