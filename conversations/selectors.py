@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Prefetch, QuerySet
 
 from conversations import presenting, stream
 from conversations.constants import HISTORY_MESSAGES_MAX, RECENT_SUMMARIES
-from conversations.models import Message, Segment, Turn
+from conversations.models import Message, Segment, SurfacedMemory, Turn
 from conversations.types import Summary
 from mira_site.accounts.models import User
 from mira_site.errors import EventsUnavailable, NotFound
@@ -33,8 +33,16 @@ def open_turn(user: User) -> Turn | None:
 
 def _whole_turns(user: User) -> QuerySet[Turn]:
     return Turn.objects.for_user(user).prefetch_related(
-        "surfaced__memory", "messages__segment", "messages__turn__surfaced__memory"
+        _surfaced(user, "surfaced"),
+        "messages__segment",
+        _surfaced(user, "messages__turn__surfaced"),
     )
+
+
+def _surfaced(user: User, lookup: str) -> Prefetch:
+    """Surfaced rows with their memories, without the vectors: pages show hundreds of them."""
+    rows = SurfacedMemory.objects.for_user(user).select_related("memory")
+    return Prefetch(lookup, rows.defer("memory__embedding", "memory__search_vector"))
 
 
 def messages(user: User) -> QuerySet[Message]:
@@ -42,7 +50,7 @@ def messages(user: User) -> QuerySet[Message]:
     return (
         Message.objects.for_user(user)
         .select_related("segment", "turn")
-        .prefetch_related("turn__surfaced__memory")
+        .prefetch_related(_surfaced(user, "turn__surfaced"))
         .order_by("-position")
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mira_site.settings")
 
@@ -18,11 +17,9 @@ from conversations.consumers import ChatConsumer
 from mira_site import embeddings
 from mira_site.sockets import SocketAuthentication
 
-# Recall over the API embeds in this process. Loading begins once the site has answered for a while.
-WARM_AFTER_S = 5.0
-_timer = threading.Timer(WARM_AFTER_S, embeddings.warm)
-_timer.daemon = True
-_timer.start()
+# Recall over the API embeds in this process; the workers load first.
+WARM_AFTER_S = 25.0
+embeddings.warm(after_s=WARM_AFTER_S)
 
 application = ProtocolTypeRouter(
     {

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 from celery import Celery, signals
+from celery.worker.consumer import Consumer
 
 from mira_site import embeddings
 
@@ -17,10 +18,19 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["conversations", "memory", "mira_site.accounts"])
 
 
+BACKGROUND_WARM_AFTER_S = 45.0
+
+
 @signals.worker_ready.connect
-def warm_embeddings(**kwargs: object) -> None:
-    """Load the embedding model before the first turn needs it, without delaying the start."""
-    embeddings.warm()
+def warm_embeddings(sender: Consumer, **kwargs: object) -> None:
+    """Load the embedding model before it is needed: at once for turns, later for the rest.
+
+    Every process that loads it takes a core for seconds; turns shall not wait for the others.
+    """
+    if "turns" in sender.app.amqp.queues.consume_from:
+        embeddings.warm()
+    else:
+        embeddings.warm(after_s=BACKGROUND_WARM_AFTER_S)
 
 
 app.conf.beat_schedule = {

@@ -35,6 +35,7 @@ from mira_site.errors import DependencyError, SettingError
 from mira_site.processes import Command
 
 ROLE = "mira"
+NEVER_IN_DATA_DIR = (".git", "manage.py", "pyproject.toml")  # of a checkout; see remove()
 DATABASE = "mira"
 POSTGRES_SOCKET = ".s.PGSQL.5432"  # its default port; nothing listens on TCP
 REDIS_SOCKET = "redis.sock"
@@ -326,7 +327,12 @@ def wait_until(answers: Callable[[], bool], *, name: str, timeout_s: float = 60)
 
 
 def remove(data_dir: Path) -> None:
-    """Delete the data directory and whatever of it lies elsewhere. The servers must not run."""
+    """Delete the data directory and whatever of it lies elsewhere. The servers must not run.
+
+    Raises ValueError for a relative path or a checkout: a mistaken setting must not cost a project.
+    """
+    if not data_dir.is_absolute() or any((data_dir / name).exists() for name in NEVER_IN_DATA_DIR):
+        raise ValueError(f"{data_dir} is no data directory.")
     home = _postgres_home(data_dir)
     for folder in (
         datadir.socket_dir(home, POSTGRES_SOCKET),

@@ -67,9 +67,11 @@ def embed_one(text: str) -> Vectors:
     return vector
 
 
-def warm() -> None:
+def warm(*, after_s: float = 0.0) -> None:
     """Load the model in a background thread. Failing is logged; `embed` tries again and raises."""
-    threading.Thread(target=_warm, name="embeddings-warm", daemon=True).start()
+    timer = threading.Timer(after_s, _warm)
+    timer.name, timer.daemon = "embeddings-warm", True
+    timer.start()
 
 
 def _warm() -> None:

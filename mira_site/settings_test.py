@@ -10,9 +10,9 @@ from pathlib import Path
 from mira_site import embedded
 
 # Named here and made by tests/conftest.py; the workers of pytest-xdist inherit the name.
-os.environ.setdefault(
-    "MIRA_TEST_DATA_DIR", str(Path(tempfile.gettempdir()) / f"mira-test-{secrets.token_hex(6)}")
-)
+if not Path(os.environ.get("MIRA_TEST_DATA_DIR", "")).is_absolute():
+    name = f"mira-test-{secrets.token_hex(6)}"
+    os.environ["MIRA_TEST_DATA_DIR"] = str(Path(tempfile.gettempdir()) / name)
 # Each worker has a Redis database of its own, as it has a PostgreSQL database (pytest-django).
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw-1").removeprefix("gw")) + 1
 _addresses = embedded.urls(Path(os.environ["MIRA_TEST_DATA_DIR"]))

@@ -203,3 +203,13 @@ def test_root_in_a_folder_others_cannot_enter_keeps_the_cluster_elsewhere(tmp_pa
     embedded.remove(data_dir)
     assert not elsewhere.exists()
     assert stat.S_IMODE(shut.stat().st_mode) == 0o700
+
+
+def test_only_a_data_directory_is_ever_removed(tmp_path, monkeypatch):
+    (tmp_path / "manage.py").touch()
+    (tmp_path / "kept").touch()
+    monkeypatch.chdir(tmp_path)
+    for mistaken in (Path(""), Path(), tmp_path):
+        with pytest.raises(ValueError):
+            embedded.remove(mistaken)
+    assert (tmp_path / "kept").exists()
