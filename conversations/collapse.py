@@ -47,6 +47,18 @@ def due(*, at: datetime, quiet: bool = True) -> list[tuple[UUID, UUID]]:
     return list(rows.order_by("opened_at").values_list("user_id", "id"))
 
 
+def unread(*, at: datetime) -> list[tuple[UUID, UUID]]:
+    """(user id, segment id) of every segment left in a collapse before it was read for memories.
+
+    Those held back after a failure too, but none that somebody works on. Runs inside `all_users`.
+    """
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=at)
+    rows = Segment.objects.filter(
+        free, status=Segment.Status.COLLAPSING, remembered_at__isnull=True
+    )
+    return list(rows.order_by("opened_at").values_list("user_id", "id"))
+
+
 @transaction.atomic
 def close(*, user: User, segment_id: UUID, at: datetime, quiet: bool = False) -> bool:
     """End an active segment: the next message opens a new one. False if it cannot end now.

@@ -14,6 +14,7 @@ from conversations import collapse, events, presenting, selectors, stream, tasks
 from conversations.constants import MESSAGE_MAX_CHARS
 from conversations.events import Event
 from conversations.models import Message, Segment, Turn
+from memory import services as memory
 from mira_site.accounts import services as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import BadRequest, Conflict, EventsUnavailable
@@ -60,7 +61,8 @@ def _accept(user: User, text: str, client_id: UUID) -> Turn:
         resume_after=after,
     )
     message = threads.append(thread, segment, turn=turn, role=Message.Role.USER, text=text, at=now)
-    accounts.record_use(user=user, at=now)
+    if accounts.record_use(user=user, at=now):
+        memory.begin_use_day(user=user, at=now)
     log.info("message.accepted", turn=turn.short_id, characters=len(text))
     transaction.on_commit(partial(_announce_and_queue, turn, message), robust=True)
     return turn

@@ -14,11 +14,12 @@ from django.db import InterfaceError, OperationalError, close_old_connections, t
 from django.utils import timezone
 
 from conversations import events, offline, presenting, prompt, selectors, stream, surfacing, threads
-from conversations.constants import DELTA_FLUSH_S, STORE_RETRY_S, STORE_TRIES
+from conversations.constants import DELTA_FLUSH_S, OFFLINE_QUOTES, STORE_RETRY_S, STORE_TRIES
 from conversations.events import Event
 from conversations.liveness import Watch
 from conversations.models import Message, Turn
 from conversations.types import PersonView, TurnContext
+from memory import services as memory
 from memory.types import Recalled
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -73,6 +74,20 @@ def run(*, user: User, turn_id: UUID) -> None:
             queued_ms=round(queued.total_seconds() * 1000, 1),
             **{f"{step}_ms": at for step, at in draft.timings_ms.items()},
         )
+    if turn.status in (Turn.Status.DONE, Turn.Status.STOPPED):
+        _note_accesses(turn, draft)
+
+
+def _note_accesses(turn: Turn, draft: Draft) -> None:
+    """What came up keeps its memory alive a little, what was quoted more. The answer is out."""
+    ids = list(turn.surfaced.order_by("rank").values_list("memory_id", flat=True))
+    memory.note_accesses(
+        user=turn.user,
+        segment_id=turn.segment_id,
+        surfaced=ids,
+        used=ids[:OFFLINE_QUOTES] if draft.model == OFFLINE_MODEL else (),
+        at=timezone.now(),
+    )
 
 
 def _guarded(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from memory import services
-from memory.models import Extraction, Memory, MemorySource
+from memory.models import Extraction, Memory, MemorySource, Work
 from mira_site.admin import CuratedAdmin, CuratedInline
 from mira_site.errors import RequestError
 
@@ -83,3 +83,29 @@ class ExtractionAdmin(CuratedAdmin):
     list_filter = ("by_model", "finished_at")
     search_fields = ("=source_segment_id", "=user__username")
     ordering = ("-finished_at",)
+
+
+@admin.register(Work)
+class WorkAdmin(CuratedAdmin):
+    list_display = (
+        "short_id",
+        "user",
+        "kind",
+        "subject",
+        "status",
+        "attempts",
+        "next_attempt_at",
+        "claimed_until",
+        "finished_at",
+        "error_code",
+    )
+    list_filter = ("status", "kind", "error_code")
+    search_fields = ("=id", "=subject", "=user__username")
+    ordering = ("next_attempt_at",)
+    actions = ("try_again_now",)
+
+    @admin.action(description="Try again now", permissions=["view"])
+    def try_again_now(self, request: HttpRequest, chosen: QuerySet[Work]) -> None:
+        rows = list(chosen.select_related("user"))
+        count = sum(services.hasten(user=row.user, work_ids=[row.pk]) for row in rows)
+        self.message_user(request, f"{count} brought back; they start within moments.")

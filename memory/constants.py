@@ -33,3 +33,17 @@ STATEMENT_MAX_CHARS = 400
 STATEMENT_MIN_WORDS = 3
 PAGE_SIZE = 30
 PAGE_SIZE_MAX = 200
+
+WORK_RETRY_S = (  # waits after the 1st, 2nd, … failed attempt; the last repeats
+    300,
+    1_800,
+    7_200,
+    21_600,
+    86_400,
+)
+WORK_CLAIM_S = 1_800  # work that has not ended within this may be claimed anew; passes ask a model
+WORK_PER_RUN = 20  # pieces of one person's work in one task; the rest waits for the next
+CURATION_USE_DAYS = 7  # between two floor passes, and two looks at entities; spec memory 9
+DATED_RESCORE_HOURS = 20  # scores tied to a date are at most this old, and an hour of beat
+DATED_AHEAD_DAYS = 15  # such a date: an event this near …
+DATED_PAST_DAYS = 46  # … or this little past, by scoring.LIFT and PAST_EVENT_DAYS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -11,7 +11,7 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from memory import accesses, extraction, scores, storage
+from memory import accesses, extraction, scores, storage, tasks, upkeep, work
 from memory.constants import (
     DEFAULT_TYPE,
     MEMORY_TYPES,
@@ -219,6 +219,33 @@ def forget(*, user: User, memory_id: UUID) -> None:
     short_id = memory.short_id
     memory.delete()
     log.info("memory.forgotten", memory=short_id)
+
+
+def begin_use_day(*, user: User, at: datetime) -> None:
+    """The person's first message of a day: what goes by use-days comes due, and starts soon."""
+    upkeep.begin_use_day(user, at=at)
+    tasks.start_work(user.pk)
+
+
+def note_accesses(
+    *,
+    user: User,
+    segment_id: UUID | None,
+    surfaced: Sequence[UUID] = (),
+    used: Sequence[UUID] = (),
+    at: datetime,
+) -> None:
+    """Which memories came up in a segment and which were used: each counts once a segment."""
+    kinds = MemoryAccess.Kind
+    accesses.record(user, surfaced, segment_id=segment_id, kind=kinds.SURFACED, at=at)
+    accesses.record(user, used, segment_id=segment_id, kind=kinds.USED, at=at)
+
+
+def hasten(*, user: User, work_ids: Collection[UUID]) -> int:
+    """Background work that waits for its next attempt starts soon. Returns how many waited."""
+    count = work.hasten(user, work_ids, at=timezone.now())
+    tasks.start_work(user.pk)
+    return count
 
 
 def _already(user: User, segment_id: UUID) -> Remembered | None:

@@ -119,8 +119,8 @@ def revoke_tokens(*, digests: Collection[str]) -> int:
 
 # --- Days and choices ------------------------------------------------------------------------
 @transaction.atomic
-def record_use(*, user: User, at: datetime) -> None:
-    """Count a message of the person's, sent at `at`, to their day.
+def record_use(*, user: User, at: datetime) -> bool:
+    """Count a message of the person's, sent at `at`, to their day; True if it begins a new one.
 
     Their days only go forward: a message on a day they have already left (they flew west, or
     changed their zone) counts to their latest day.
@@ -128,12 +128,14 @@ def record_use(*, user: User, at: datetime) -> None:
     clock = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     day_on = selectors.local_now(clock, at).date()
     latest = UseDay.objects.for_user(user).order_by("-day_on").first()
-    if latest is None or latest.day_on < day_on:
+    is_new = latest is None or latest.day_on < day_on
+    if is_new:
         UseDay.objects.create(user=clock, day_on=day_on, first_message_at=at, message_count=1)
     else:
         UseDay.objects.for_user(user).filter(pk=latest.pk).update(
             message_count=F("message_count") + 1
         )
+    return is_new
 
 
 @transaction.atomic

@@ -1,0 +1,63 @@
+"""Celery entry points."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+import structlog
+from celery import shared_task
+from django.db import transaction
+from django.utils import timezone
+from kombu.exceptions import OperationalError as QueueUnavailable
+
+from memory import upkeep, work
+from memory.models import Work
+from mira_site.accounts import selectors as accounts
+from mira_site.isolation import UserTask, all_users
+
+log = structlog.get_logger(__name__)
+
+
+@shared_task(base=UserTask)
+def run_work(user_id: str) -> None:
+    """Do what is due of one person's background work; what fails stays due."""
+    upkeep.run_due(accounts.user(user_id))
+
+
+@shared_task(base=UserTask)
+def rescore_dated(user_id: str) -> None:
+    """Bring a person's scores due and up to date, because a date has come nearer or gone by."""
+    user = accounts.user(user_id)
+    work.make_due(user, Work.Kind.RESCORE, upkeep.SCORES, timezone.now(), again=True)
+    upkeep.run_due(user)
+
+
+@shared_task
+def hand_out_work() -> None:
+    """One task for each person with work that is due."""
+    with all_users("memory work that is due", routine=True):
+        found = upkeep.users_due(at=timezone.now())
+    for user_id in found:
+        run_work.delay(str(user_id))
+
+
+@shared_task
+def rescore_dates() -> None:
+    """One task for each person whose scores hang on a date and are a day old."""
+    with all_users("scores tied to a date", routine=True):
+        found = upkeep.users_with_dates(at=timezone.now())
+    for user_id in found:
+        rescore_dated.delay(str(user_id))
+
+
+def start_work(user_id: UUID) -> None:
+    """Have a person's due work done soon, after the commit. Without the queue, beat finds it."""
+    transaction.on_commit(partial(_start, str(user_id)), robust=True)
+
+
+def _start(user_id: str) -> None:
+    try:
+        run_work.delay(user_id)
+    except QueueUnavailable as error:
+        log.warning("work.not_queued", reason=type(error).__name__)
