@@ -23,6 +23,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 
 from conversations.constants import SEGMENT_QUIET_MINUTES
 from conversations.models import Segment, Turn
+from memory.models import Work
 from mira_site.accounts.models import User
 from mira_site.celery import app as celery_app
 from mira_site.isolation import all_users
@@ -212,6 +213,11 @@ def _measure_rows(registry: CollectorRegistry) -> None:
     quiet = Q(status=Segment.Status.ACTIVE, last_message_at__lt=quiet_since)
     due = Segment.objects.filter(quiet | Q(status=Segment.Status.COLLAPSING)).count()
     Gauge("mira_segments_due", "Segments that wait to collapse.", registry=registry).set(due)
+
+    work = Gauge("mira_memory_work", "By kind and status.", ["kind", "status"], registry=registry)
+    states = Work.objects.values_list("kind", "status").annotate(count=Count("pk"))
+    for kind, status, count in states:
+        work.labels(kind, status).set(count)
 
     recent = ModelCall.objects.filter(created_at__gte=now - timedelta(hours=1))
     calls = Gauge("mira_model_calls_last_hour", "By outcome.", ["outcome"], registry=registry)

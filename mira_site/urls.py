@@ -10,12 +10,14 @@ import conversations.urls
 import memory.urls
 import mira_site.accounts.urls
 import mira_site.health
+import mira_site.staff
 
 urlpatterns = [
     *conversations.urls.pages,
     *memory.urls.pages,
     *mira_site.accounts.urls.pages,
     path("accounts/", include("allauth.account.urls")),
+    *mira_site.staff.urlpatterns,
     path("admin/", admin.site.urls),
     *mira_site.health.urlpatterns,
     path(
