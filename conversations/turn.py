@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -205,11 +205,16 @@ def _stored(turn: Turn, draft: Draft, status: Turn.Status) -> Iterator[Event]:
     if turn.status != status:
         return  # the sweep gave the turn up, and somebody was told so already
     body = {
-        "message": presenting.message(message) if message else None,
+        "message": _presented(turn, message),
         "usage": presenting.usage(turn),
     }
     name = events.TURN_FINISHED if status == Turn.Status.DONE else events.TURN_STOPPED
     yield Event(type=name, turn_id=str(turn.pk), body=body)
+
+
+def _presented(turn: Turn, message: Message | None) -> Mapping[str, object] | None:
+    """The answer as clients see it, read anew so that all its memories come in one query."""
+    return presenting.message(selectors.message(turn.user, message.pk)) if message else None
 
 
 def _failed(turn: Turn, draft: Draft, code: str, detail: str) -> Iterator[Event]:
