@@ -51,6 +51,9 @@ class Conflict(Owned):
     newer = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="+")
     reasoning = models.CharField(max_length=500, blank=True, default="")
     status = models.CharField(max_length=10, choices=Status, default=Status.OPEN)
+    kept = models.CharField(
+        max_length=5, blank=True, default="", help_text="older, newer or both, once settled."
+    )
     created_at = models.DateTimeField()
     asked_at = models.DateTimeField(null=True, blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
