@@ -47,3 +47,12 @@ CURATION_USE_DAYS = 7  # between two floor passes, and two looks at entities; sp
 DATED_RESCORE_HOURS = 20  # scores tied to a date are at most this old, and an hour of beat
 DATED_AHEAD_DAYS = 15  # such a date: an event this near …
 DATED_PAST_DAYS = 46  # … or this little past, by scoring.LIFT and PAST_EVENT_DAYS
+
+MERGE_MAX_SOURCES = 20
+MERGE_TEXT_MIN_CHARS = 10  # spec memory 6.3
+MERGE_TEXT_MIN_SHARE = 0.5  # of its shortest part: a merged text that is shorter has lost something
+MERGE_TEXT_SLACK_CHARS = 100  # above the sum of its parts; a longer one has made something up
+MERGE_UNDO_DAYS = 30  # contract 12.2
+NOTE_MAX_CHARS = 500  # of a merge, and the reasoning of a link
+ANNOTATION_MIN_CHARS = 3  # spec memory 8.1
+ANNOTATION_MAX_CHARS = 1_000

@@ -11,7 +11,7 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from memory import accesses, extraction, scores, storage, tasks, upkeep, work
+from memory import accesses, extraction, merging, scores, storage, tasks, upkeep, work
 from memory.constants import (
     DEFAULT_TYPE,
     MEMORY_TYPES,
@@ -21,7 +21,7 @@ from memory.constants import (
     TEXT_MIN_CHARS,
 )
 from memory.duplicates import text_hash
-from memory.models import Extraction, Memory, MemoryAccess
+from memory.models import Extraction, Memory, MemoryAccess, MemoryRevision, Merge
 from memory.quoting import meaning
 from memory.storage import Fact
 from memory.types import Remembered, SourceMessage
@@ -246,6 +246,27 @@ def hasten(*, user: User, work_ids: Collection[UUID]) -> int:
     count = work.hasten(user, work_ids, at=timezone.now())
     tasks.start_work(user.pk)
     return count
+
+
+def merge(
+    *,
+    user: User,
+    memory_ids: Sequence[UUID],
+    text: str,
+    note: str = "",
+    author: MemoryRevision.Author = MemoryRevision.Author.PERSON,
+) -> Merge:
+    """Make several memories one that says all of it; undone for 30 days by `undo_merge`.
+
+    Raises what merging.stage and merging.swap raise.
+    """
+    staged = merging.stage(user, memory_ids, text, note)
+    return merging.swap(user, staged, author=author, at=timezone.now())
+
+
+def undo_merge(*, user: User, merge_id: UUID) -> Merge:
+    """Put back what was before the merge. Raises NotFound, Conflict with what to do instead."""
+    return merging.undo(user, merge_id, at=timezone.now())
 
 
 def _already(user: User, segment_id: UUID) -> Remembered | None:
