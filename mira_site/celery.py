@@ -39,6 +39,17 @@ app.conf.beat_schedule = {
         "schedule": 300,
         "options": {"expires": 290},
     },
+    "hand-out-memory-work": {
+        "task": "memory.tasks.hand_out_work",
+        "schedule": 300,
+        "options": {"expires": 290},
+    },
+    # Hourly, because a machine may be off at any one hour; each person's turn comes once a day.
+    "rescore-dates": {
+        "task": "memory.tasks.rescore_dates",
+        "schedule": 3600,
+        "options": {"expires": 3590},
+    },
     "sweep-turns": {
         "task": "conversations.tasks.sweep_turns",
         "schedule": 15,

@@ -41,6 +41,15 @@ def test_messages_of_one_local_day_are_one_use_day():
     assert days(user) == [("2026-03-01", 2)]
 
 
+def test_only_the_first_message_of_a_day_begins_one():
+    user = UserFactory(timezone="UTC")
+    with isolation.acting_as(user.pk):
+        moments = ("2026-03-01T08:00", "2026-03-01T23:59", "2026-03-02T00:00", "2026-03-01T12:00")
+        assert [services.record_use(user=user, at=at(moment)) for moment in moments] == [
+            True, False, True, False,
+        ]  # fmt: skip
+
+
 def test_a_day_turns_at_local_midnight():
     user = UserFactory(timezone="Asia/Tokyo")
     talk(user, "2026-03-01T14:59", "2026-03-01T15:01")
