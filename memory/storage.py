@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import numpy as np
 from django.db import connection
 
+from memory import mentions
 from memory.constants import (
     DUPLICATE_COSINE,
     DUPLICATE_NEIGHBOURS,
@@ -20,6 +21,7 @@ from memory.constants import (
 )
 from memory.duplicates import says_the_same, text_hash
 from memory.models import Memory, MemorySource
+from memory.naming import Named
 from memory.types import SourceRef
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
@@ -27,7 +29,7 @@ from mira_site.embeddings import Vectors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A memory that is not stored yet."""
+    """A memory that is not stored yet; `named` is None if nobody looked for names yet."""
 
     text: str
     memory_type: str
@@ -37,6 +39,7 @@ class Fact:
     wing: str = ""
     room: str = ""
     importance: float = IMPORTANCE_AT_BIRTH
+    named: tuple[Named, ...] | None = None
 
 
 def lock(user: User) -> None:
@@ -63,6 +66,7 @@ def store(
     known = _Known(user, facts, vectors)
     memories: list[Memory] = []
     sources: list[MemorySource] = []
+    stored: list[tuple[UUID, Fact]] = []
     for fact, vector in zip(facts, vectors, strict=True):
         memory_id = known.find(fact, vector)
         if memory_id is None:
@@ -73,9 +77,20 @@ def store(
             memory_id = memory.id
         sources.extend(_source_rows(user, memory_id, fact.sources))
         known.used.setdefault(memory_id)
+        stored.append((memory_id, fact))
     Memory.objects.bulk_create(memories)
     MemorySource.objects.bulk_create(sources, ignore_conflicts=True)
+    mentions.attach(user, _named(user, stored), at=at)
     return list(known.used)
+
+
+def _named(user: User, stored: Sequence[tuple[UUID, Fact]]) -> dict[UUID, list[Named]]:
+    """What each memory names: as its facts say, or by rule where nobody looked."""
+    unread = {memory_id: fact.text for memory_id, fact in stored if fact.named is None}
+    named = mentions.spotted(user, unread)
+    for memory_id, fact in stored:
+        named.setdefault(memory_id, []).extend(fact.named or ())
+    return named
 
 
 class _Known:

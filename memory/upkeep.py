@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from memory import scores, work
+from memory import entities, entity_merging, scores, work
 from memory.constants import (
     DATED_AHEAD_DAYS,
     DATED_PAST_DAYS,
@@ -48,12 +48,14 @@ def rescore(user: User, job: Work, now: datetime) -> None:
     """Scores of all the person's memories, and what has faded or expired goes to the archive."""
     changed = scores.rescore(user, now=now)
     archived = scores.archive_faded(user, now=now)
+    entities.collect_garbage(user, at=now)
     work.done(job, at=now)
     log.info("memories.rescored", changed=changed, faded=archived.faded, expired=archived.expired)
 
 
 RUNNERS: dict[str, Runner] = {
     Work.Kind.RESCORE: Runner(run=rescore),
+    Work.Kind.ENTITY_MERGE: Runner(run=entity_merging.run),
 }
 
 
