@@ -147,7 +147,7 @@ def take(browser: Browser, fake: FakeAnthropic, link: str) -> None:
     )
     small = phone.new_page()
     small.goto(ADDRESS)
-    expect(small.get_by_text("Shall we?")).to_be_visible(timeout=WAIT_MS)
+    expect(small.get_by_text("Shall we?").first).to_be_visible(timeout=WAIT_MS)
     shoot(small, "phone-dark")
 
 
@@ -164,7 +164,7 @@ def say(page: Page, fake: FakeAnthropic, text: str, reply: str, seen: str) -> No
     fake.on("reply").says(reply)
     page.fill("textarea", text)
     page.keyboard.press("Enter")
-    expect(page.get_by_text(seen)).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text(seen).first).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("button", name="Stop")).to_be_hidden(timeout=WAIT_MS)
 
 
