@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from memory.models import Trust as Trust
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceMessage:

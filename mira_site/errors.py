@@ -17,6 +17,7 @@ MiraError
 │  ├─ LLMBadKey
 │  └─ LLMContextTooLong
 ├─ ModelOutputError       a model broke its contract
+├─ ToolError              a tool cannot do what a model asked of it; says what to do instead
 ├─ WorkLeftDue            a job with no honest substitute was not done; it stays due
 └─ SettingError           a setting is missing or malformed; the start stops
 """
@@ -126,6 +127,13 @@ class ModelOutputError(MiraError):
     code = "model_output"
     status = 502
     retryable = True
+
+
+class ToolError(MiraError):
+    """What a tool raises; the message goes back to the model as an error result."""
+
+    code = "tool_failed"
+    status = 400
 
 
 class WorkLeftDue(MiraError):

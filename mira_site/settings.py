@@ -54,6 +54,7 @@ INSTALLED_APPS = [
     "mira_site.accounts",
     "mira_site.llm",
     "memory",
+    "toolbox",
     "conversations",
     "mira_site.admin.MiraAdminConfig",
     "django.contrib.auth",

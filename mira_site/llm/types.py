@@ -146,6 +146,7 @@ class Usage:
 class ModelRequest:
     """One question to a model. At most four breakpoints (`cached`) in all.
 
+    no_tools     the tools stay described, so that earlier calls are valid, and may not be called
     forced_tool  the model must call this tool, where it takes orders, and is asked to elsewhere
     job          what the call is recorded as
     max_tokens   of the answer, thinking included
@@ -156,6 +157,7 @@ class ModelRequest:
     messages: Sequence[ChatMessage]
     system: Sequence[SystemSection] = ()
     tools: Sequence[ToolSpec] = ()
+    no_tools: bool = False
     forced_tool: str | None = None
     job: str = "reply"
     max_tokens: int = constants.REPLY_MAX_TOKENS

@@ -41,7 +41,9 @@ def body(request: ModelRequest, *, model: str, may_force: bool) -> JSONObject:
         made["system"] = system
     if request.tools:
         made["tools"] = [_tool(tool) for tool in request.tools]
-    if request.forced_tool and may_force:
+    if request.tools and request.no_tools:
+        made["tool_choice"] = {"type": "none"}
+    elif request.forced_tool and may_force:
         made["tool_choice"] = {"type": "tool", "name": request.forced_tool}
     if thinking := _thinking(request.thinking, model):
         made["thinking"] = thinking

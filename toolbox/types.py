@@ -1,0 +1,87 @@
+"""Values that cross the toolbox's border."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from memory.types import SourceMessage, Trust
+from mira_site.accounts.models import User
+from mira_site.llm.types import ToolResult, ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """For whom and when a tool works.
+
+    `said` are the person's own messages of this turn. `lowest_read` is the least trusted class of
+    what tools have brought in during the turn: what is written now may be under its influence.
+    """
+
+    user: User
+    turn_id: UUID
+    segment_id: UUID
+    now: datetime
+    said: tuple[SourceMessage, ...] = ()
+    lowest_read: Trust | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a tool returns where text alone is not enough.
+
+    `summary` is a quiet line for the person, "" for the tool's own; `trust` the class of what the
+    text brings in, None where all of it is the person's own world.
+    """
+
+    text: str
+    summary: str = ""
+    trust: Trust | None = None
+
+
+ToolFunction = Callable[[ToolContext, Any], str | Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    run: ToolFunction
+    summary: str
+    limit_s: float
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(name=self.name, description=self.description, input_schema=self.schema)
+
+    @property
+    def schema(self) -> Mapping[str, object]:
+        """The arguments as JSON schema; titles and the class's docstring say nothing to a model."""
+        schema = self.arguments.model_json_schema()
+        schema.pop("title", None)
+        schema.pop("description", None)
+        for field in schema.get("properties", {}).values():
+            field.pop("title", None)
+        return schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutcome:
+    """What became of one call. `text` is for the model, `summary` for the person."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool
+    summary: str
+    trust: Trust | None = None
+
+    @property
+    def result(self) -> ToolResult:
+        return ToolResult(call_id=self.call_id, text=self.text, is_error=self.is_error)
