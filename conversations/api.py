@@ -130,7 +130,11 @@ class TurnRetry(APIView):
 
 
 class Messages(APIView):
-    @extend_schema(parameters=[shapes.MessagesQuery], responses=shapes.MessagePage)
+    @extend_schema(
+        operation_id="messages_list",
+        parameters=[shapes.MessagesQuery],
+        responses=shapes.MessagePage,
+    )
     def get(self, request: UserRequest) -> Response:
         """The thread, newest first. `next` leads to older, `previous` to newer messages.
 
@@ -179,6 +183,7 @@ class MessageSearch(APIView):
 
 class Segments(APIView):
     @extend_schema(
+        operation_id="segments_list",
         parameters=[OpenApiParameter("cursor", str)],
         responses=paging.cursor_page(shapes.SegmentOut),
     )

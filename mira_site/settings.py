@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +19,14 @@ env.load(BASE_DIR / ".env")
 # --- Where state lives, and the secrets kept there -------------------------------------------
 MIRA_DATA_DIR = Path(env.text("MIRA_DATA_DIR", BASE_DIR / ".mira")).expanduser().resolve()
 DEBUG = env.flag("DEBUG", default=False)
+SECRET_KEY_BYTES = 64
 DATABASE_URL = env.text("DATABASE_URL", "")
 REDIS_URL = env.text("REDIS_URL", "")
 EMBEDS_POSTGRES, EMBEDS_REDIS = not DATABASE_URL, not REDIS_URL
 # With managed services several machines share the secrets, so they must be given.
-SECRET_KEY = env.text("SECRET_KEY", "") or datadir.secret(MIRA_DATA_DIR, "secret_key")
+SECRET_KEY = env.text("SECRET_KEY", "") or datadir.secret(
+    MIRA_DATA_DIR, "secret_key", lambda: secrets.token_urlsafe(SECRET_KEY_BYTES)
+)
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 
 # --- Network ---------------------------------------------------------------------------------
