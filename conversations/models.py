@@ -56,13 +56,18 @@ class Segment(Owned):
     is_summary_by_model = models.BooleanField(default=False)
     embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS, null=True, blank=True)
     summarised_at = models.DateTimeField(null=True, blank=True)
+    summary_stale_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since when its summary is gone, because what it told was forgotten or changed.",
+    )
     remembered_at = models.DateTimeField(null=True, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField(null=True, blank=True)
     error_code = models.CharField(max_length=40, blank=True, default="")
 
-    objects = SegmentQuerySet.as_manager()
+    objects = SegmentQuerySet.as_manager()  # type: ignore[misc]  # it narrows Owned's
 
     class Meta:
         db_table = "conversations_segments"
@@ -160,6 +165,12 @@ class Message(Owned):
         default=False, help_text="The answer was stopped before its end."
     )
     created_at = models.DateTimeField()
+    edited_at = models.DateTimeField(null=True, blank=True)
+    reread_due_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Changed after its segment was remembered, and to be read for memories again.",
+    )
     search_vector = models.GeneratedField(
         expression=SearchVector("text", config="english"),
         output_field=SearchVectorField(),
@@ -179,6 +190,31 @@ class Message(Owned):
 
     def __str__(self) -> str:
         return f"{self.role} message {self.short_id}"
+
+
+class ForgottenPassage(Owned):
+    """A part of a message, from character `start` up to `end`, that is never made anything of again.
+
+    The message stays as it was said; its summary and its memories are written without the passage.
+    """
+
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="forgotten")
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+
+    class Meta:
+        db_table = "conversations_forgotten_passages"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["message", "start", "end"], name="one_row_a_forgotten_passage"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(end__gt=models.F("start")), name="forgotten_passage_has_length"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"forgotten passage of {self.message_id}"
 
 
 class SurfacedMemory(Owned):

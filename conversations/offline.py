@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -102,7 +103,7 @@ def complexity(message_count: int, characters: int) -> float:
 
 def _weight(sentence: str, weights: Counter[str]) -> float:
     words = [word.casefold() for word in WORD.findall(sentence)]
-    return sum(weights[word] for word in set(words)) / (1 + len(words)) ** 0.5
+    return sum(weights[word] for word in set(words)) / math.sqrt(1 + len(words))
 
 
 def _shortened(sentence: str, limit: int = 240) -> str:

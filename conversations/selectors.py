@@ -65,12 +65,13 @@ def message(user: User, message_id: UUID) -> Message:
 
 def segments(user: User) -> QuerySet[Segment]:
     """All segments, newest first, with `message_count`."""
-    return (
+    found: QuerySet[Segment] = (
         Segment.objects.for_user(user)
         .defer("embedding")
         .annotate(message_count=Count("messages"))
         .order_by("-opened_at", "-id")
     )
+    return found
 
 
 def segment(user: User, segment_id: UUID) -> Segment:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 import redis
@@ -90,7 +91,7 @@ def after(user_id: UUID | str, event_id: str, *, block_ms: int | None = None) ->
         raise EventsUnavailable(
             "Live updates are not available right now. Try again shortly."
         ) from error
-    return [_stored(*entry) for _, entries in found for entry in entries]
+    return _read(found)
 
 
 def of_turn(
@@ -109,6 +110,11 @@ def of_turn(
                 yield event
 
 
+def _read(found: Any) -> list[StoredEvent]:
+    """Of XREAD's answer, whose type the client cannot know: (stream, entries) pairs."""
+    return [_stored(*entry) for _, entries in found for entry in entries]
+
+
 def _stored(event_id: str, fields: dict[str, str]) -> StoredEvent:
     return StoredEvent(id=event_id, payload=json.loads(fields["e"]))
 
@@ -125,7 +131,7 @@ class AsyncReader:
     async def after(self, event_id: str, *, block_ms: int | None = None) -> list[StoredEvent]:
         """As `after()` above. Raises redis.RedisError."""
         found = await self._redis.xread({self._key: event_id}, count=500, block=block_ms)
-        return [_stored(*entry) for _, entries in found for entry in entries]
+        return _read(found)
 
     async def last_id(self) -> str:
         newest = await self._redis.xrevrange(self._key, count=1)

@@ -33,11 +33,14 @@ from tests import messages_api
 HANG_LIMIT_S = 120
 
 
+Piece = tuple[str, tuple[str, ...], Mapping[str, Any]]
+
+
 @dataclass(frozen=True)
 class Plan:
     """One answer: blocks as (kind, pieces, extra), or a failure; `times` is None for always."""
 
-    blocks: tuple[tuple[str, tuple[str, ...], Mapping[str, Any]], ...] = ()
+    blocks: tuple[Piece, ...] = ()
     stop_reason: str = "end_turn"
     delay_s: float = 0.0
     status: int = 200
@@ -91,7 +94,7 @@ class Target:
         self, chunks: Sequence[str], delay_s: float = 0.0, times: int | None = None
     ) -> Self:
         """Text in exactly these pieces, with a pause before each."""
-        block = ("text", tuple(chunks), {})
+        block: Piece = ("text", tuple(chunks), {})
         return self._then(Plan((block,), delay_s=delay_s, times=times))
 
     def thinks(self, thought: str, then: str, times: int | None = None) -> Self:
@@ -136,12 +139,12 @@ class Target:
         self, after: int = 1, text: str = "one two three", *, cleanly: bool = False, times: int = 1
     ) -> Self:
         """After so many words the connection breaks, or `cleanly` the answer just ends there."""
-        block = ("text", tuple(_pieces(text, 1)), {})
+        block: Piece = ("text", tuple(_pieces(text, 1)), {})
         return self._then(Plan((block,), cut_after=after, ends_cleanly=cleanly, times=times))
 
     def errs_midway(self, status: int, after: int = 1, times: int = 1) -> Self:
         """An error event in a stream that began well."""
-        block = ("text", tuple(_pieces("one two three", 1)), {})
+        block: Piece = ("text", tuple(_pieces("one two three", 1)), {})
         return self._then(Plan((block,), status=status, error_after=after, times=times))
 
     def hangs(self, *, before_headers: bool = False, times: int = 1) -> Self:

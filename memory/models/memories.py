@@ -96,7 +96,7 @@ class Memory(Owned):
         db_persist=True,
     )
 
-    objects = MemoryQuerySet.as_manager()
+    objects = MemoryQuerySet.as_manager()  # type: ignore[misc]  # it narrows Owned's
 
     class Meta:
         db_table = "memory_memories"

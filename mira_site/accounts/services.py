@@ -128,14 +128,11 @@ def record_use(*, user: User, at: datetime) -> bool:
     clock = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     day_on = selectors.local_now(clock, at).date()
     latest = UseDay.objects.for_user(user).order_by("-day_on").first()
-    is_new = latest is None or latest.day_on < day_on
-    if is_new:
+    if latest is None or latest.day_on < day_on:
         UseDay.objects.create(user=clock, day_on=day_on, first_message_at=at, message_count=1)
-    else:
-        UseDay.objects.for_user(user).filter(pk=latest.pk).update(
-            message_count=F("message_count") + 1
-        )
-    return is_new
+        return True
+    UseDay.objects.for_user(user).filter(pk=latest.pk).update(message_count=F("message_count") + 1)
+    return False
 
 
 @transaction.atomic

@@ -49,14 +49,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _rollback(self) -> None:
         self._session_scope = None
-        super()._rollback()
+        super()._rollback()  # type: ignore[misc]  # django-stubs leave it out
 
     def _savepoint_rollback(self, sid: str) -> None:
         # After an error PostgreSQL takes no statement before this one: there is nothing to write.
         self._session_scope = isolation.current()
-        super()._savepoint_rollback(sid)
+        super()._savepoint_rollback(sid)  # type: ignore[misc]
         self._session_scope = None
 
     def _close(self) -> None:
         self._session_scope = None
-        super()._close()
+        super()._close()  # type: ignore[misc]
