@@ -26,7 +26,7 @@ from tests import messages_api
 from tests.fake_anthropic import FakeAnthropic
 from tests.flows.calling import Answer, Caller
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("recovery")]
+pytestmark = pytest.mark.timeout(240)
 
 ROOT = Path(__file__).parent.parent.parent
 START_WITHIN_S = 120
