@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memory import selectors, services
+from memory import graph_selectors, selectors, services
 from memory.models import Memory
 from memory.paging import MemoryPagination
 from memory.serializers import (
@@ -47,7 +48,7 @@ class Memories(APIView):
         found = selectors.memories(request.user, **filters(request))
         paginator = MemoryPagination()
         page = paginator.paginate_queryset(found, request, view=self)
-        return paginator.get_paginated_response(MemorySerializer(page, many=True).data)
+        return paginator.get_paginated_response(_shown_all(request, page or []))
 
     @extend_schema(
         operation_id="memories_create",
@@ -71,7 +72,7 @@ class MemoryDetail(APIView):
         tags=TAGS,
     )
     def get(self, request: UserRequest, memory_id: UUID) -> Response:
-        return Response(MemorySerializer(selectors.memory(request.user, memory_id)).data)
+        return Response(_shown(request, selectors.memory(request.user, memory_id)))
 
     @extend_schema(
         operation_id="memories_update",
@@ -158,7 +159,15 @@ def filters(request: UserRequest) -> dict[str, Any]:
 
 
 def _shown(request: UserRequest, memory: Memory) -> dict[str, Any]:
-    return dict(MemorySerializer(selectors.memory(request.user, memory.id)).data)
+    (shown,) = _shown_all(request, [selectors.memory(request.user, memory.id)])
+    return shown
+
+
+def _shown_all(request: UserRequest, memories: Sequence[Memory]) -> list[dict[str, Any]]:
+    """With their links and mentions, in three statements for all."""
+    ids = [memory.id for memory in memories]
+    around = graph_selectors.around(request.user, ids, now=timezone.now())
+    return list(MemorySerializer(memories, many=True, context={"around": around}).data)
 
 
 def _recalled(context: RecallContext) -> dict[str, Any]:

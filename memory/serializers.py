@@ -20,6 +20,8 @@ from memory.constants import (
     TEXT_MAX_CHARS,
     TEXT_MIN_CHARS,
 )
+from memory.graph_selectors import Around
+from memory.graph_serializers import LinkOut, MentionOut
 from memory.models import Memory
 
 
@@ -35,7 +37,10 @@ class SourceOut(serializers.Serializer):
 
 
 class MemorySerializer(serializers.ModelSerializer):
-    """A memory as it is shown, and the fields a person may set."""
+    """A memory as it is shown, and the fields a person may set.
+
+    To show links and entities the context carries `around`; see graph_selectors.around.
+    """
 
     text = serializers.CharField(min_length=TEXT_MIN_CHARS, max_length=TEXT_MAX_CHARS)
     memory_type = serializers.ChoiceField(choices=MEMORY_TYPES, required=False)
@@ -44,6 +49,8 @@ class MemorySerializer(serializers.ModelSerializer):
     importance = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True)
     is_archived = serializers.SerializerMethodField()
     source = serializers.SerializerMethodField()  # type: ignore[assignment]
+    links = serializers.SerializerMethodField()
+    entities = serializers.SerializerMethodField()
 
     class Meta:
         model = Memory
@@ -61,6 +68,8 @@ class MemorySerializer(serializers.ModelSerializer):
             "created_at",
             "updated_at",
             "source",
+            "links",
+            "entities",
         )
         read_only_fields = ("id", "archived_at", "created_at", "updated_at")
 
@@ -80,6 +89,20 @@ class MemorySerializer(serializers.ModelSerializer):
         ]
         segment = memory.source_segment_id
         return {"segment": str(segment) if segment else None, "messages": messages}
+
+    @extend_schema_field(LinkOut(many=True))
+    def get_links(self, memory: Memory) -> list[dict[str, Any]]:
+        """To and from other memories that may come up, even as past."""
+        return list(LinkOut(self._around(memory).links, many=True).data)
+
+    @extend_schema_field(MentionOut(many=True))
+    def get_entities(self, memory: Memory) -> list[dict[str, Any]]:
+        """Whom and what it mentions."""
+        return list(MentionOut(self._around(memory).mentions, many=True).data)
+
+    def _around(self, memory: Memory) -> Around:
+        around: Around = self.context["around"][memory.id]
+        return around
 
 
 class MomentField(serializers.DateTimeField):
@@ -108,6 +131,9 @@ class MemoryFilters(serializers.Serializer):
     wing = serializers.CharField(required=False, max_length=PLACE_MAX_CHARS, allow_blank=True)
     room = serializers.CharField(required=False, max_length=PLACE_MAX_CHARS, allow_blank=True)
     type = serializers.ChoiceField(required=False, choices=MEMORY_TYPES)
+    entity = serializers.UUIDField(
+        required=False, help_text="Only those that mention it, under any of its names."
+    )
     since = MomentField(
         required=False, help_text="Stored at or after; a date means its first moment."
     )

@@ -5,10 +5,39 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from memory import api as operations
-from memory import views
+from memory import graph_api, graph_views, views
 
 pages: list[URLPattern | URLResolver] = [
     path("memories/", views.memories, name="memories"),
+    path("memories/entities/", graph_views.entities_page, name="memory_entities"),
+    path("memories/entities/same/", graph_views.proposals_page, name="memory_proposals"),
+    path(
+        "memories/entities/same/<uuid:proposal_id>/",
+        graph_views.decide,
+        name="memory_proposal",
+    ),
+    path("memories/entities/<uuid:entity_id>/", graph_views.entity_page, name="memory_entity"),
+    path("memories/entities/<uuid:entity_id>/edit/", graph_views.edit, name="memory_entity_edit"),
+    path(
+        "memories/entities/<uuid:entity_id>/merge/", graph_views.merge, name="memory_entity_merge"
+    ),
+    path(
+        "memories/entities/<uuid:entity_id>/unmerge/",
+        graph_views.unmerge,
+        name="memory_entity_unmerge",
+    ),
+    path(
+        "memories/entities/<uuid:entity_id>/forget/",
+        graph_views.forget,
+        name="memory_entity_forget",
+    ),
+    path("memories/<uuid:memory_id>/graph/", graph_views.graph_page, name="memory_graph"),
+    path("memories/<uuid:memory_id>/link/", graph_views.link, name="memory_link"),
+    path(
+        "memories/<uuid:memory_id>/unlink/<uuid:target_id>/",
+        graph_views.unlink,
+        name="memory_unlink",
+    ),
     path("memories/<uuid:memory_id>/", views.memory, name="memory"),
     path("memories/<uuid:memory_id>/edit/", views.edit, name="memory_edit"),
     path("memories/<uuid:memory_id>/archive/", views.archive, name="memory_archive"),
@@ -19,6 +48,15 @@ api: list[URLPattern | URLResolver] = [
     path("memories/", operations.Memories.as_view()),
     path("memories/recall/", operations.MemoryRecall.as_view()),
     path("memories/<uuid:memory_id>/", operations.MemoryDetail.as_view()),
+    path("memories/<uuid:memory_id>/links/", graph_api.MemoryLinks.as_view()),
+    path("memories/<uuid:memory_id>/links/<uuid:target_id>/", graph_api.MemoryLinkDetail.as_view()),
+    path("memories/<uuid:memory_id>/graph/", graph_api.MemoryGraph.as_view()),
+    path("entities/", graph_api.Entities.as_view()),
+    path("entities/merge/", graph_api.EntityMerge.as_view()),
+    path("entities/proposals/", graph_api.Proposals.as_view()),
+    path("entities/proposals/<uuid:proposal_id>/decide/", graph_api.ProposalDecision.as_view()),
+    path("entities/<uuid:entity_id>/", graph_api.EntityDetail.as_view()),
+    path("entities/<uuid:entity_id>/unmerge/", graph_api.EntityUnmerge.as_view()),
     path("memories/<uuid:memory_id>/archive/", operations.MemoryArchive.as_view()),
     path("memories/<uuid:memory_id>/restore/", operations.MemoryRestore.as_view()),
 ]

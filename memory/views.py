@@ -17,7 +17,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import paging, selectors, services
+from memory import graph_views, paging, selectors, services
 from memory.forms import FilterForm, MemoryForm
 from memory.models import Memory
 from mira_site.accounts import selectors as accounts
@@ -135,7 +135,12 @@ def _row(request: SignedInRequest, found: Memory, said: str = "") -> HttpRespons
 
 
 def _page(request: SignedInRequest, found: Memory, said: str = "") -> HttpResponse:
-    return _render(request, "memory/memory.html", {"memory": found, "row_notice": said})
+    context = {"memory": found, "row_notice": said}
+    return _render(
+        request,
+        "memory/memory.html",
+        {**context, **graph_views.graph_context(request.user, found.id)},
+    )
 
 
 def _render(request: SignedInRequest, template: str, context: dict[str, Any]) -> HttpResponse:

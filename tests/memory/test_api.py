@@ -49,7 +49,7 @@ def test_a_memory_shows_the_fields_of_the_contract(api, boat, segment):
     body = api.get(f"{URL}{boat.id}/").json()
     assert set(body) == {
         "id", "text", "wing", "room", "memory_type", "importance", "happens_at", "expires_at",
-        "is_archived", "archived_at", "created_at", "updated_at", "source",
+        "is_archived", "archived_at", "created_at", "updated_at", "source", "links", "entities",
     }  # fmt: skip
     assert body["is_archived"] is False
     assert body["created_at"] == "2026-11-28T13:00:00Z"
