@@ -16,7 +16,15 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from conversations import events, presenting, stream, summarising, threads
+from conversations import (
+    events,
+    passages,
+    presenting,
+    staleness,
+    stream,
+    summarising,
+    threads,
+)
 from conversations.constants import COLLAPSE_CLAIM_S, COLLAPSE_RETRY_S, SEGMENT_QUIET_MINUTES
 from conversations.events import Event
 from conversations.models import Message, Segment, Turn
@@ -87,11 +95,11 @@ def run(*, user: User, segment_id: UUID, quiet: bool = True) -> Segment | None:
     if segment is None:
         return None
     try:
-        messages = list(Message.objects.for_user(user).filter(segment=segment).order_by("position"))
         if segment.summarised_at is None:
-            _summarise(user, segment, messages)
+            _summarise(user, segment)
         if segment.remembered_at is None:
-            _remember(user, segment, messages)
+            _remember(user, segment)
+        _reread(user, segment)
     except MiraError as error:
         _postpone(user, segment, error)
         raise
@@ -135,34 +143,60 @@ def _save_step(user: User, segment: Segment, **values: object) -> None:
         setattr(segment, name, value)
 
 
-def _summarise(user: User, segment: Segment, messages: Sequence[Message]) -> None:
-    summary = summarising.summarise(user, segment, messages)
-    _save_step(
-        user,
-        segment,
-        title=summary.title,
-        precis=summary.precis,
-        trace=summary.trace,
-        complexity=summary.complexity,
-        is_summary_by_model=summary.by_model,
-        embedding=summary.embedding,
-        summarised_at=timezone.now(),
+def _summarise(user: User, segment: Segment) -> None:
+    summary = summarising.summarise(user, segment, passages.readable(user, segment.pk))
+    is_anew = segment.summary_stale_at is not None
+    with transaction.atomic():
+        _save_step(
+            user,
+            segment,
+            title=summary.title,
+            precis=summary.precis,
+            trace=summary.trace,
+            complexity=summary.complexity,
+            is_summary_by_model=summary.by_model,
+            embedding=summary.embedding,
+            summarised_at=timezone.now(),
+            summary_stale_at=None,
+        )
+        if is_anew:
+            staleness.written_anew(user, at=timezone.now())
+
+
+def _remember(user: User, segment: Segment) -> None:
+    at = timezone.now()
+    messages = _sources(passages.readable(user, segment.pk))
+    memory.remember(user=user, segment_id=segment.pk, messages=messages, at=at)
+    _save_step(user, segment, remembered_at=timezone.now())
+    _were_read(user, segment, before=at)
+
+
+def _reread(user: User, segment: Segment) -> None:
+    """Messages that were changed since the segment was remembered."""
+    at = timezone.now()
+    changed = [one for one in passages.readable(user, segment.pk) if one.reread_due_at]
+    if changed:
+        memory.reread(user=user, segment_id=segment.pk, messages=_sources(changed), at=at)
+    _were_read(user, segment, before=at)
+
+
+def _were_read(user: User, segment: Segment, *, before: datetime) -> None:
+    Message.objects.for_user(user).filter(segment=segment, reread_due_at__lte=before).update(
+        reread_due_at=None
     )
 
 
-def _remember(user: User, segment: Segment, messages: Sequence[Message]) -> None:
-    sources = [
+def _sources(messages: Sequence[Message]) -> list[SourceMessage]:
+    return [
         SourceMessage(
             message_id=message.pk,
-            segment_id=segment.pk,
+            segment_id=message.segment_id,
             role="user" if message.role == Message.Role.USER else "assistant",
             text=message.text,
             said_at=message.created_at,
         )
         for message in messages
     ]
-    memory.remember(user=user, segment_id=segment.pk, messages=sources, at=timezone.now())
-    _save_step(user, segment, remembered_at=timezone.now())
 
 
 def _postpone(user: User, segment: Segment, error: MiraError) -> None:
@@ -182,7 +216,7 @@ def _complete(user: User, segment: Segment) -> None:
         user,
         segment,
         status=Segment.Status.COLLAPSED,
-        collapsed_at=timezone.now(),
+        collapsed_at=segment.collapsed_at or timezone.now(),
         claimed_until=None,
         next_attempt_at=None,
         error_code="",

@@ -69,6 +69,14 @@ def publish(user_id: UUID | str, event: Event) -> str:
     return event_id
 
 
+def forget(user_id: UUID | str) -> None:
+    """Drop every kept event of the person; pages catch up from the database."""
+    try:
+        client().delete(key(user_id))
+    except redis.RedisError as error:
+        log.warning("events.not_dropped", reason=type(error).__name__)
+
+
 def last_id(user_id: UUID | str) -> str:
     """The id of the newest event, or "0". Raises EventsUnavailable."""
     try:

@@ -65,6 +65,17 @@ def summarise(user: User, segment: Segment, messages: Sequence[Message]) -> Segm
     opened = accounts.local_now(user, segment.opened_at)
     closed = accounts.local_now(user, segment.last_message_at)
     said = [message.text for message in messages if message.role == Message.Role.USER]
+
+    def by_rule() -> SummaryAnswer:
+        return SummaryAnswer(
+            trace=offline.trace(said, name=name, opened=opened),
+            precis=offline.precis(said, name=name, opened=opened)[:1200],
+            title=offline.title(said)[:TITLE_MAX],
+            complexity=offline.complexity(len(messages), sum(len(text) for text in said)),
+        )
+
+    if not messages:  # all of it was forgotten: nothing to ask a model about
+        return _summary(by_rule(), by_model=False)
     outcome = SUMMARY.ask_outcome(
         {
             "opened": f"{opened:%A, %d %B %Y, %H:%M}",
@@ -73,20 +84,18 @@ def summarise(user: User, segment: Segment, messages: Sequence[Message]) -> Segm
             "earlier": _earlier(user, segment),
             "transcript": transcript(messages, name=name),
         },
-        otherwise=lambda: SummaryAnswer(
-            trace=offline.trace(said, name=name, opened=opened),
-            precis=offline.precis(said, name=name, opened=opened)[:1200],
-            title=offline.title(said)[:TITLE_MAX],
-            complexity=offline.complexity(len(messages), sum(len(text) for text in said)),
-        ),
+        otherwise=by_rule,
     )
-    answer = outcome.answer
+    return _summary(outcome.answer, by_model=outcome.by_model)
+
+
+def _summary(answer: SummaryAnswer, *, by_model: bool) -> SegmentSummary:
     return SegmentSummary(
         trace=answer.trace.strip(),
         precis=answer.precis.strip(),
         title=" ".join(answer.title.split()),
         complexity=answer.complexity,
-        by_model=outcome.by_model,
+        by_model=by_model,
         embedding=embeddings.embed([f"{answer.title}. {answer.trace}"])[0],
     )
 

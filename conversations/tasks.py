@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
+import structlog
 from celery import shared_task
 from django.utils import timezone
+from kombu.exceptions import OperationalError as QueueUnavailable
 
 from conversations import collapse, sweep, turn
 from mira_site.accounts import selectors as accounts
 from mira_site.errors import MiraError
 from mira_site.isolation import UserTask, all_users
+
+log = structlog.get_logger(__name__)
 
 
 @shared_task(base=UserTask)
@@ -40,3 +45,12 @@ def sweep_turns() -> None:
     sweep.interrupt_lost(at=timezone.now())
     for user_id, turn_id in sweep.queued_too_long(at=timezone.now()):
         run_turn.delay(user_id, turn_id)
+
+
+def start_collapses(user_id: UUID, segment_ids: Collection[UUID]) -> None:
+    """Have segments collapse soon. Without the queue, beat finds them."""
+    try:
+        for segment_id in segment_ids:
+            collapse_segment.delay(str(user_id), str(segment_id), quiet=True)
+    except QueueUnavailable as error:
+        log.warning("collapse.not_queued", reason=type(error).__name__)

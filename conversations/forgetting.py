@@ -1,0 +1,76 @@
+"""What the conversation does when a memory is forgotten: passages, summaries, kept events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from conversations import passages, staleness, tasks
+from conversations.constants import TELLING_WORDS_MAX
+from conversations.models import Message, Segment, SurfacedMemory
+from conversations.passages import Span
+from memory import selectors as memory
+from memory.types import Forgotten, Touched
+from mira_site.accounts.models import User
+
+
+def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
+    """Receiver of memory's `being_forgotten`, inside its transaction."""
+    user = forgotten.user
+    said_in = Message.objects.for_user(user).filter(
+        id__in=[source.message_id for source in forgotten.sources]
+    )
+    told_in = _told_in(user, forgotten)
+    touched = told_in | set(said_in.values_list("segment_id", flat=True))
+    surfaced = SurfacedMemory.objects.for_user(user).filter(memory__in=forgotten.memory_ids)
+    counts = {
+        "surfaced": surfaced.count(),
+        "passages": passages.store(user, _passages(user, forgotten, touched)),
+        "summaries": staleness.make_stale(user, touched, at=forgotten.at, titles=told_in),
+    }
+    staleness.take_back_claims(user)
+    transaction.on_commit(partial(_follow_up, user.pk, touched), robust=True)
+    return Touched(counts=counts, is_finished=not counts["summaries"])
+
+
+def _follow_up(user_id: UUID, segment_ids: Collection[UUID]) -> None:
+    staleness.forget_events(user_id)
+    tasks.start_collapses(user_id, segment_ids)
+
+
+def _told_in(user: User, forgotten: Forgotten) -> set[UUID]:
+    """Segments whose title or summary tells it."""
+    rows = Segment.objects.for_user(user).exclude(title="", precis="", trace="")
+    return {
+        segment_id
+        for segment_id, *texts in rows.values_list("id", "title", "precis", "trace").iterator()
+        if any(map(forgotten.imprint.is_in, texts))
+    }
+
+
+def _passages(
+    user: User, forgotten: Forgotten, segment_ids: Collection[UUID]
+) -> list[tuple[UUID, Span]]:
+    """Where messages say it: in these segments, and wherever a word of it stands that tells."""
+    known: dict[UUID, list[str]] = {}
+    for source in forgotten.sources:
+        known.setdefault(source.message_id, []).append(source.sentence)
+    where = Q(segment__in=segment_ids)
+    for word in sorted(forgotten.imprint.telling)[:TELLING_WORDS_MAX]:
+        where |= Q(text__icontains=word)
+    rows = Message.objects.for_user(user).filter(where).values_list("id", "text")
+    found: list[tuple[UUID, Span]] = []
+    for message_id, text in rows.iterator():
+        sentences = [one for one in known.get(message_id, ()) if one]
+        spans = passages.quoting(text, forgotten.imprint, known=sentences)
+        if not spans and sentences:
+            spans = passages.quoting(
+                text, forgotten.imprint, known=[memory.best_sentence(text, sentences[0])]
+            )
+        found.extend((message_id, span) for span in spans)
+    return found
