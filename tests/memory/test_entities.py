@@ -469,7 +469,8 @@ class TestMergeJob:
         fake_anthropic.on("entity_merge").says("no", times=2)
         with pytest.raises(WorkLeftDue):
             entity_merging.consider(as_alice, at=NOW)
-        assert fake_anthropic.requests[0].json["messages"][0]["content"].count("</pairs>") == 1
+        (block,) = fake_anthropic.requests[0].json["messages"][0]["content"]
+        assert block["text"].count("</pairs>") == 1
 
     @pytest.mark.parametrize(
         "misbehave",

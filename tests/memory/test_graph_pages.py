@@ -13,6 +13,7 @@ from memory.naming import Named
 from tests.factories import MemoryFactory
 
 NOW = timezone.now()
+DRAWN = 'class="graph"'
 
 
 @pytest.fixture
@@ -57,12 +58,12 @@ def html(response):
 
 class TestEntityPages:
     def test_the_list_has_the_most_mentioned_first(self, page, world, alice, acting):
-        rex, _ = world("Rex", "Anna <i>")
+        rex, _ = world("Rex", "Anna <i> Lee")
         with acting(alice):
             memory = MemoryFactory(user=alice)
             entities.attach(alice, {memory.id: [Named(name="Rex", entity_type="person")]}, at=NOW)
         shown = html(page.get(url("entities")))
-        assert shown.index("Rex") < shown.index("Anna &lt;i&gt;")
+        assert shown.index("Rex") < shown.index("Anna &lt;i&gt; Lee")
         assert "2 memories" in shown
         assert "1 memory<" in shown
         assert str(rex.id) in shown
@@ -163,21 +164,21 @@ class TestGraphPages:
     def test_a_memory_shows_its_links_drawn_and_told(self, page, linked, alice, acting):
         one, two = linked
         shown = html(page.get(reverse("memory", args=[one.id])))
-        assert "<svg" in shown
+        assert DRAWN in shown
         assert "replaces" in shown
         assert "Painted in May." in shown
         back = html(page.get(reverse("memory", args=[two.id])))
         assert "is replaced by" in back
         assert "&lt;b&gt;Merula" in back
         assert "<b>Merula" not in back
-        assert "<svg" in html(page.get(url("graph", one)))
+        assert DRAWN in html(page.get(url("graph", one)))
 
     def test_a_memory_that_stands_alone_says_so(self, page, alice, acting):
         with acting(alice):
             memory = MemoryFactory(user=alice)
         shown = html(page.get(reverse("memory", args=[memory.id])))
         assert "It stands alone so far." in shown
-        assert "<svg" not in shown
+        assert DRAWN not in shown
 
     def test_it_names_whom_it_mentions(self, page, world, alice, acting):
         (rex,) = world("Rex")

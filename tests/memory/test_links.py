@@ -206,7 +206,7 @@ class TestHints:
 
     def test_a_shared_name_is_an_axis_whatever_it_is_called(self, as_alice):
         new = MemoryFactory(user=as_alice, text="Jana works as a nurse in the children's ward.")
-        other = MemoryFactory(user=as_alice, text="J. Novak looks after sick kids.")
+        other = MemoryFactory(user=as_alice, text="J. Novak works in a hospital for sick kids.")
         far = MemoryFactory(user=as_alice, text="The Danube rises when snow melts.")
         names = {new.id: "Jana", other.id: "J. Novak", far.id: "Jana"}
         named = {memory: [Named(name=name, entity_type="person")] for memory, name in names.items()}
