@@ -6,6 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from memory import graph_admin as graph_admin  # its registrations
 from memory import services
 from memory.models import Extraction, Memory, MemorySource, Work
 from mira_site.admin import CuratedAdmin, CuratedInline

@@ -95,7 +95,7 @@ def test_a_page_costs_the_same_whatever_its_length(
 ):
     with acting(alice):
         MemoryFactory.create_batch(20, user=alice)
-    with django_assert_max_num_queries(4):  # session, user, memories, sources
+    with django_assert_max_num_queries(7):  # session, user, memories, sources, links, mentions
         assert len(api.get(URL).json()["results"]) == 20
 
 
@@ -275,5 +275,6 @@ def test_the_schema_describes_every_operation(client):
         "get memories/", "post memories/", "post memories/recall/",
         "get memories/{memory_id}/", "patch memories/{memory_id}/",
         "delete memories/{memory_id}/", "post memories/{memory_id}/archive/",
-        "post memories/{memory_id}/restore/",
+        "post memories/{memory_id}/restore/", "get memories/{memory_id}/graph/",
+        "post memories/{memory_id}/links/", "delete memories/{memory_id}/links/{target_id}/",
     }  # fmt: skip
