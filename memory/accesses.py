@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import structlog
@@ -48,7 +49,7 @@ def record(
         return []
     storage.lock(user)
     use_day = accounts.use_days(user)
-    values = {
+    values: dict[str, Any] = {
         "user": user.pk,
         "memories": list(memory_ids),
         "segment": segment_id or _outside(user, use_day),
