@@ -49,3 +49,9 @@ COLLAPSE_WAIT_S = (
 SEARCH_MESSAGES = 50
 SEARCH_SEGMENTS = 10
 SEARCH_SEGMENT_DISTANCE = 0.75  # cosine distance; MiniLM puts unrelated texts near 1.0
+TELLING_WORDS_MAX = 5  # words that give a forgotten memory away, looked for in all messages
+
+TOOL_CALLS_MAX = 50  # in one turn; spec conversations 6.2
+TOOL_IDENTICAL_MAX = 2  # times the same call is done in one turn
+TOOL_FAILURES_MAX = 3  # of one tool in one turn, then it is answered without tools
+REPLAYED_RESULT_MAX_CHARS = 2_000  # of a result in the prompts of later turns; spec 6.3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from functools import partial
 from typing import Any
@@ -12,11 +13,14 @@ from django.db.models import Q
 
 from conversations import passages, staleness, tasks
 from conversations.constants import TELLING_WORDS_MAX
-from conversations.models import Message, Segment, SurfacedMemory
+from conversations.models import Message, Segment, SurfacedMemory, ToolCall
 from conversations.passages import Span
 from memory import selectors as memory
 from memory.types import Forgotten, Touched
 from mira_site.accounts.models import User
+
+FORGOTTEN_RESULT = "What this returned was forgotten since, because the person wished so."
+FORGOTTEN_CALL = "Something forgotten since"
 
 
 def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
@@ -31,6 +35,7 @@ def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
     counts = {
         "surfaced": surfaced.count(),
         "passages": passages.store(user, _passages(user, forgotten, touched)),
+        "tool_calls": _emptied_calls(user, forgotten),
         "summaries": staleness.make_stale(user, touched, at=forgotten.at, titles=told_in),
     }
     staleness.take_back_claims(user)
@@ -41,6 +46,21 @@ def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
 def _follow_up(user_id: UUID, segment_ids: Collection[UUID]) -> None:
     staleness.forget_events(user_id)
     tasks.start_collapses(user_id, segment_ids)
+
+
+def _emptied_calls(user: User, forgotten: Forgotten) -> int:
+    """What tools were asked and answered about it, which later prompts would show again."""
+    rows = ToolCall.objects.for_user(user).values_list("id", "input", "result", "summary")
+    quoting = [
+        call_id
+        for call_id, given, result, summary in rows.iterator()
+        if forgotten.imprint.is_in(f"{json.dumps(given, ensure_ascii=False)}\n{result}\n{summary}")
+    ]
+    return int(
+        ToolCall.objects.for_user(user)
+        .filter(id__in=quoting)
+        .update(input={}, result=FORGOTTEN_RESULT, summary=FORGOTTEN_CALL)
+    )
 
 
 def _told_in(user: User, forgotten: Forgotten) -> set[UUID]:

@@ -10,7 +10,17 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
-from conversations import collapse, events, presenting, selectors, stream, tasks, threads
+from conversations import (
+    amending,
+    collapse,
+    events,
+    presenting,
+    selectors,
+    stream,
+    tasks,
+    threads,
+)
+from conversations.amending import Afterlife, Deleted, Rederiving
 from conversations.constants import MESSAGE_MAX_CHARS
 from conversations.events import Event
 from conversations.models import Message, Segment, Turn
@@ -144,6 +154,8 @@ def retry_turn(*, user: User, turn_id: UUID) -> Turn:
         raise Conflict("This message was answered already. Send a new one to go on.")
     if thread.turns.filter(created_at__gt=turn.created_at).exists():
         raise Conflict("The conversation has moved on since. Send the message again instead.")
+    if not turn.messages.filter(role=Message.Role.USER).exists():
+        raise Conflict("The message was deleted. Send a new one to go on.")
     if turn.segment.status != Segment.Status.ACTIVE:
         raise Conflict(
             "This part of the conversation was put to rest. Send the message again instead."
@@ -157,6 +169,22 @@ def retry_turn(*, user: User, turn_id: UUID) -> Turn:
     message = turn.messages.select_related("segment", "turn").get(role=Message.Role.USER)
     transaction.on_commit(partial(_announce_and_queue, turn, message), robust=True)
     return turn
+
+
+def delete_message(
+    *, user: User, message_id: UUID, what_came_of_it: Afterlife | None, with_answer: bool
+) -> Deleted:
+    """Delete a message for good, with what came of it as the person says; see amending.delete."""
+    return amending.delete(
+        user, message_id, what_came_of_it=what_came_of_it, with_answer=with_answer
+    )
+
+
+def edit_message(
+    *, user: User, message_id: UUID, text: str, what_came_of_it: Rederiving | None
+) -> Message:
+    """Change what the person said; see amending.edit. Raises BadRequest on empty or long text."""
+    return amending.edit(user, message_id, text=_clean(text), what_came_of_it=what_came_of_it)
 
 
 def collapse_now(*, user: User) -> Segment:

@@ -23,8 +23,7 @@ STEM_MIN = 4
 _WORD = re.compile(r"[^\W_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 # Words that tell nothing about what was said, in the languages most often met.
-_COMMON = frozenset(
-    """
+_COMMON_WORDS = """
     the and for that this with have has had having was were are been being you your yours mine our
     ours his her hers she him them they their theirs its what when where which who whom whose why
     how not but can could would should will shall may might must from about into onto than then
@@ -42,8 +41,8 @@ _COMMON = frozenset(
     ses aussi très toujours jamais hier demain dit appelle suis été il je tu la le un en et
     los las del con para una por mis sus pero como más muy siempre nunca hoy ayer dijo llama soy
     estoy tengo el yo mi su es no
-    """.split()
-)
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

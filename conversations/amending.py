@@ -1,0 +1,191 @@
+"""A message of the past is deleted or changed, and what came of it with it, as the person says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Literal
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from conversations import passages, staleness, tasks, threads
+from conversations.models import ForgottenPassage, Message, Segment, Thread, Turn
+from conversations.passages import Span
+from memory import selectors as memory
+from memory import services as memories
+from memory.models import ForgetReceipt
+from memory.types import Resting
+from mira_site.accounts.models import User
+from mira_site.errors import BadRequest, Conflict, NotFound
+
+log = structlog.get_logger(__name__)
+
+Afterlife = Literal["forget", "keep"]
+Rederiving = Literal["derive", "forget", "keep"]
+EDITED = "message edited"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CameOf:
+    """What came of a message: MIRA's answer to it, and the memories that rest on it."""
+
+    message: Message
+    answer: Message | None
+    resting: Resting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What went: messages, memories, and memories that now rest on other messages alone."""
+
+    message_ids: tuple[UUID, ...]
+    forgotten: int
+    kept: int
+    receipt: ForgetReceipt | None
+
+
+def what_came_of(user: User, message_id: UUID) -> CameOf:
+    """Raises NotFound."""
+    rows = Message.objects.for_user(user).select_related("turn", "segment")
+    message = rows.defer("search_vector").filter(pk=message_id).first()
+    if message is None:
+        raise NotFound("There is no such message.")
+    return CameOf(
+        message=message,
+        answer=_answer(message),
+        resting=memory.resting_on(user, [message_id]),
+    )
+
+
+@transaction.atomic
+def delete(
+    user: User, message_id: UUID, *, what_came_of_it: Afterlife | None, with_answer: bool
+) -> Deleted:
+    """Delete a message, and MIRA's answer to it if wanted.
+
+    Memories that rest on it alone are forgotten or kept; others only lose it as a source. Raises
+    NotFound; Conflict while MIRA answers, or if there are such memories and nobody said which.
+    """
+    thread = _quiet_thread(user)
+    came = what_came_of(user, message_id)
+    alone = came.resting.alone
+    if alone and what_came_of_it is None:
+        raise Conflict(
+            "Memories rest on this message alone. Say with what_came_of_it whether to forget or "
+            "to keep them."
+        )
+    doomed = [came.message, *([came.answer] if came.answer and with_answer else [])]
+    ids = tuple(one.pk for one in doomed)
+    is_forgotten = bool(alone) and what_came_of_it == "forget"
+    receipt = None
+    if is_forgotten:
+        receipt = memories.forget_all(user=user, memory_ids=[one.pk for one in alone])
+    memories.drop_sources(user=user, message_ids=ids)
+    Message.objects.for_user(user).filter(pk__in=ids).delete()
+    _leave_no_husk(user, came.message)
+    _settle(user, thread, came.message.segment, at=timezone.now())
+    log.info("messages.deleted", messages=len(ids), forgotten=len(alone) if is_forgotten else 0)
+    return Deleted(
+        message_ids=ids,
+        forgotten=len(alone) if is_forgotten else 0,
+        kept=len(came.resting.among_others) + (0 if is_forgotten else len(alone)),
+        receipt=receipt,
+    )
+
+
+@transaction.atomic
+def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving | None) -> Message:
+    """Change what the person said; the text is clean already. The same text changes nothing.
+
+    Memories that rest on it alone are archived and derived anew, forgotten and derived anew, or
+    kept. Raises NotFound; BadRequest for a message of MIRA's; Conflict while MIRA answers, or if
+    there are such memories and nobody said which.
+    """
+    thread = _quiet_thread(user)
+    came = what_came_of(user, message_id)
+    message = came.message
+    if message.role != Message.Role.USER:
+        raise BadRequest("Only your own messages can be edited.")
+    if message.text == text:
+        return message
+    alone = [one for one in came.resting.alone if one.archived_at is None]
+    if alone and what_came_of_it is None:
+        raise Conflict(
+            "Memories rest on this message alone. Say with what_came_of_it whether to derive them "
+            "anew, forget or keep them."
+        )
+    before = _forgotten_texts(message)
+    if what_came_of_it == "forget" and came.resting.alone:
+        memories.forget_all(user=user, memory_ids=[one.pk for one in came.resting.alone])
+    elif what_came_of_it == "derive":
+        for one in alone:
+            memories.archive(user=user, memory_id=one.pk, reason=EDITED)
+    now = timezone.now()
+    message.text, message.edited_at = text, now
+    message.content = [{"type": "text", "text": text}]
+    if message.segment.remembered_at is not None and what_came_of_it != "keep":
+        message.reread_due_at = now
+    message.save(update_fields=["text", "content", "edited_at", "reread_due_at"])
+    _carry_over(user, message, before)
+    _settle(user, thread, message.segment, at=now)
+    log.info("message.edited", message=message.short_id, came_of_it=what_came_of_it)
+    return message
+
+
+def _quiet_thread(user: User) -> Thread:
+    """The thread, locked. Raises Conflict while a turn is open: its prompt holds the thread."""
+    thread = threads.lock_thread(user)
+    if thread.turns.filter(status__in=Turn.OPEN).exists():
+        raise Conflict("MIRA is still answering. Wait for the answer or stop it first.")
+    return thread
+
+
+def _answer(message: Message) -> Message | None:
+    if message.role != Message.Role.USER or message.turn is None:
+        return None
+    found: Message | None = (
+        message.turn.messages.filter(role=Message.Role.ASSISTANT).defer("search_vector").first()
+    )
+    return found
+
+
+def _leave_no_husk(user: User, message: Message) -> None:
+    """A turn without messages goes, and a segment without messages, with all that told of it."""
+    turns = Turn.objects.for_user(user).filter(pk=message.turn_id)
+    turns.filter(messages__isnull=True).delete()
+    segments = Segment.objects.for_user(user).filter(pk=message.segment_id)
+    segments.filter(messages__isnull=True).delete()
+
+
+def _settle(user: User, thread: Thread, segment: Segment, *, at: datetime) -> None:
+    """The segment's summary is written anew, and open pages read the thread again."""
+    touched = [segment.pk] if staleness.make_stale(user, [segment.pk], at=at) else []
+    transaction.on_commit(partial(_follow_up, thread.user_id, touched), robust=True)
+
+
+def _follow_up(user_id: UUID, segment_ids: Collection[UUID]) -> None:
+    staleness.forget_events(user_id)
+    tasks.start_collapses(user_id, segment_ids)
+
+
+def _forgotten_texts(message: Message) -> list[str]:
+    return [message.text[row.start : row.end] for row in message.forgotten.all()]
+
+
+def _carry_over(user: User, message: Message, forgotten: Sequence[str]) -> None:
+    """What was forgotten of the message before stays so where the new text still says it."""
+    ForgottenPassage.objects.for_user(user).filter(message=message).delete()
+    starts = ((message.text.find(passage), passage) for passage in forgotten)
+    passages.store(
+        user,
+        [
+            (message.pk, Span(start, start + len(passage)))
+            for start, passage in starts
+            if start >= 0
+        ],
+    )
