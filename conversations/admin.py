@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from conversations import services
-from conversations.models import Message, Segment, SurfacedMemory, Thread, Turn
+from conversations.models import Message, Segment, SurfacedMemory, Thread, ToolCall, Turn
 from mira_site.admin import CuratedAdmin
 from mira_site.errors import RequestError
 
@@ -71,6 +71,14 @@ class MessageAdmin(CuratedAdmin):
     list_filter = ("role", "is_partial")
     search_fields = ("user__username", "id")
     private_fields = ("content", "text")
+
+
+@admin.register(ToolCall)
+class ToolCallAdmin(CuratedAdmin):
+    list_display = ("short_id", "user", "turn", "position", "name", "is_error", "called_at")
+    list_filter = ("name", "is_error")
+    search_fields = ("user__username", "id")
+    private_fields = ("input", "result", "summary")
 
 
 @admin.register(SurfacedMemory)

@@ -217,6 +217,29 @@ class ForgottenPassage(Owned):
         return f"forgotten passage of {self.message_id}"
 
 
+class ToolCall(Owned):
+    """What MIRA asked of a tool in a turn, and what came back. The answer's content names it."""
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="tool_calls")
+    position = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=50)
+    input = models.JSONField()
+    result = models.TextField()
+    is_error = models.BooleanField()
+    summary = models.CharField(max_length=120, help_text="The quiet line that the person sees.")
+    called_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "conversations_tool_calls"
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["turn", "position"], name="one_call_a_position")
+        ]
+
+    def __str__(self) -> str:
+        return f"call of {self.name} in turn {self.turn_id}"
+
+
 class SurfacedMemory(Owned):
     """A memory that was in front of MIRA while she answered a turn."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from conversations.models import Message, Segment, SurfacedMemory, Turn
+from conversations.models import Message, Segment, SurfacedMemory, ToolCall, Turn
 from memory.types import Recalled
 
 
@@ -56,7 +56,16 @@ def message(row: Message) -> dict[str, Any]:
         "turn": str(row.turn_id) if row.turn_id else None,
         "is_partial": row.is_partial,
         "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
+        "tools": tools(row.turn.tool_calls.all()) if answered and row.turn else [],
     }
+
+
+def tools(rows: Iterable[ToolCall]) -> list[dict[str, Any]]:
+    """What tools were used for an answer, as quiet lines."""
+    return [
+        {"call": str(row.pk), "name": row.name, "ok": not row.is_error, "summary": row.summary}
+        for row in rows
+    ]
 
 
 def error(turn: Turn) -> dict[str, Any] | None:

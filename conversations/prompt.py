@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conversations import replay
 from conversations.constants import HISTORY_BUDGET_TOKENS, REPLY_MAX_TOKENS
 from conversations.models import Message
 from conversations.trinkets.base import Slot, in_order
 from conversations.types import TurnContext
-from mira_site import tokens
-from mira_site.llm.types import ChatMessage, ModelRequest, SystemSection, Text, Tier
+from mira_site.llm.types import Block, ChatMessage, ModelRequest, SystemSection, Text, Tier
+from toolbox import selectors as toolbox
 
 
 def compose(context: TurnContext, history: Sequence[Message]) -> ModelRequest:
@@ -26,15 +27,13 @@ def compose(context: TurnContext, history: Sequence[Message]) -> ModelRequest:
     )
     hud = "\n".join(["<hud>", *rendered[Slot.HUD], "</hud>"])
     *earlier, newest = window(history)
-    messages = _alternating(earlier)
-    question = ChatMessage(role="user", content=(Text(text=hud), Text(text=newest.text)))
+    messages = replay.joined([said for message in earlier for said in replay.said_again(message)])
+    before: tuple[Block, ...] = ()
     if messages and messages[-1].role == "user":
-        # An unanswered message stands before this one; a user turn may not follow a user turn.
-        unanswered = messages.pop()
-        question = ChatMessage(
-            role="user",
-            content=(Text(text=unanswered.text), Text(text=hud), Text(text=newest.text)),
-        )
+        # An unanswered message stands before this one, or the result of a tool after which nothing
+        # was said; a user turn may not follow a user turn.
+        before = replay.blocks(messages.pop())
+    question = ChatMessage(role="user", content=(*before, Text(text=hud), Text(text=newest.text)))
     if messages:
         last = messages[-1]
         messages[-1] = ChatMessage(role=last.role, content=last.content, cached=True)
@@ -42,6 +41,7 @@ def compose(context: TurnContext, history: Sequence[Message]) -> ModelRequest:
         tier=Tier.REPLY,
         system=system,
         messages=(*messages, question),
+        tools=toolbox.specs(),
         max_tokens=REPLY_MAX_TOKENS,
     )
 
@@ -57,32 +57,14 @@ def window(history: Sequence[Message], *, budget: int = HISTORY_BUDGET_TOKENS) -
     To keep the cached prefix the same from turn to turn, the start moves in steps of a quarter of
     the budget, not with every message.
     """
-    total = sum(tokens.estimate(message.text) for message in history)
+    total = sum(replay.cost_tokens(message) for message in history)
     kept = list(history)
     if total > budget:
         step = max(1, budget // 4)
         to_drop = -(-(total - budget) // step) * step
         dropped = 0
         while len(kept) > 1 and dropped < to_drop:
-            dropped += tokens.estimate(kept.pop(0).text)
+            dropped += replay.cost_tokens(kept.pop(0))
     while len(kept) > 1 and kept[0].role != Message.Role.USER:
         kept.pop(0)
     return kept
-
-
-def _alternating(history: Sequence[Message]) -> list[ChatMessage]:
-    """Messages with the texts of neighbours of one role joined: roles must alternate."""
-    joined: list[ChatMessage] = []
-    for message in history:
-        if not message.text:
-            continue
-        role: str = message.role
-        if joined and joined[-1].role == role:
-            joined[-1] = ChatMessage(
-                role=joined[-1].role, content=f"{joined[-1].text}\n\n{message.text}"
-            )
-        elif role == Message.Role.USER:
-            joined.append(ChatMessage(role="user", content=message.text))
-        else:
-            joined.append(ChatMessage(role="assistant", content=message.text))
-    return joined

@@ -36,6 +36,7 @@ def _whole_turns(user: User) -> QuerySet[Turn]:
         _surfaced(user, "surfaced"),
         "messages__segment",
         _surfaced(user, "messages__turn__surfaced"),
+        "messages__turn__tool_calls",
     )
 
 
@@ -50,7 +51,7 @@ def messages(user: User) -> QuerySet[Message]:
     return (
         Message.objects.for_user(user)
         .select_related("segment", "turn")
-        .prefetch_related(_surfaced(user, "turn__surfaced"))
+        .prefetch_related(_surfaced(user, "turn__surfaced"), "turn__tool_calls")
         .order_by("-position")
     )
 
@@ -88,7 +89,9 @@ def history(turn: Turn) -> list[Message]:
     newest = (
         Message.objects.for_user(turn.user_id)
         .filter(segment_id=turn.segment_id, position__lte=asked.position)
-        .defer("search_vector", "content")
+        .defer("search_vector")
+        .select_related("turn")
+        .prefetch_related("turn__tool_calls")
         .order_by("-position")[:HISTORY_MESSAGES_MAX]
     )
     return list(reversed(newest))

@@ -45,6 +45,13 @@ class SurfacedOut(serializers.Serializer):
     created_at = serializers.DateTimeField()
 
 
+class ToolUsedOut(serializers.Serializer):
+    call = serializers.UUIDField()
+    name = serializers.CharField()
+    ok = serializers.BooleanField()
+    summary = serializers.CharField()
+
+
 class MessageOut(serializers.Serializer):
     id = serializers.UUIDField()
     role = serializers.ChoiceField(choices=Message.Role.choices)
@@ -55,6 +62,7 @@ class MessageOut(serializers.Serializer):
     turn = serializers.UUIDField(allow_null=True)
     is_partial = serializers.BooleanField()
     surfaced = SurfacedOut(many=True)
+    tools = ToolUsedOut(many=True)
 
 
 class MessagePage(serializers.Serializer):

@@ -5,7 +5,7 @@ Each function expects to run inside the caller's transaction and under `lock_thr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from conversations.models import Message, Segment, SurfacedMemory, Thread, Turn
+from conversations.models import Message, Segment, SurfacedMemory, Thread, ToolCall, Turn
 from memory import selectors as memory
 from memory.types import Recalled
 from mira_site.accounts.models import User
@@ -54,8 +54,9 @@ def append(
     text: str,
     at: datetime,
     is_partial: bool = False,
+    content: Sequence[Mapping[str, Any]] | None = None,
 ) -> Message:
-    """Add one message at the end of the thread."""
+    """Add one message at the end of the thread. `content` is its text where it is not given."""
     Thread.objects.filter(pk=thread.pk).update(last_position=F("last_position") + 1)
     thread.refresh_from_db(fields=["last_position"])
     message: Message = Message.objects.create(
@@ -65,7 +66,7 @@ def append(
         turn=turn,
         position=thread.last_position,
         role=role,
-        content=[{"type": "text", "text": text}],
+        content=content or [{"type": "text", "text": text}],
         text=text,
         is_partial=is_partial,
         created_at=at,
@@ -127,6 +128,12 @@ def store_surfaced(turn: Turn, recalled: Sequence[Recalled]) -> list[Recalled]:
         for rank, item in enumerate(kept)
     )
     return kept
+
+
+def store_tool_calls(turn: Turn, calls: Sequence[ToolCall]) -> None:
+    """Keep what tools did in the turn; a retry replaces it."""
+    ToolCall.objects.for_user(turn.user_id).filter(turn=turn).delete()
+    ToolCall.objects.bulk_create(calls)
 
 
 def close_turn(

@@ -13,20 +13,31 @@ import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections, transaction
 from django.utils import timezone
 
-from conversations import events, offline, presenting, prompt, selectors, stream, surfacing, threads
+from conversations import (
+    events,
+    offline,
+    presenting,
+    prompt,
+    selectors,
+    stream,
+    surfacing,
+    threads,
+    tool_loop,
+)
 from conversations.constants import DELTA_FLUSH_S, OFFLINE_QUOTES, STORE_RETRY_S, STORE_TRIES
 from conversations.events import Event
 from conversations.liveness import Watch
-from conversations.models import Message, Turn
+from conversations.models import Message, ToolCall, Turn
 from conversations.types import PersonView, TurnContext
 from memory import services as memory
-from memory.types import Recalled
+from memory.types import Recalled, SourceMessage
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable, LLMUnavailable, MiraError
 from mira_site.llm import client
-from mira_site.llm.types import Finished, ModelRequest, TextDelta, ThinkingDelta, Usage
+from mira_site.llm.types import ModelRequest, TextDelta, ThinkingDelta, Usage
 from mira_site.llm.usage import calls_for
+from toolbox.types import ToolContext
 
 log = structlog.get_logger(__name__)
 
@@ -42,11 +53,21 @@ class Draft:
     """The answer as far as it has come."""
 
     text: str = ""
+    content: list[dict[str, str]] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
     model: str = ""
     usage: Usage = field(default_factory=Usage)
     is_stopped: bool = False
     started: float = field(default_factory=time.perf_counter)
     timings_ms: dict[str, float] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        """More of the answer. Blocks of content hold no space between them, the text does."""
+        self.text += text
+        if self.content and self.content[-1]["type"] == "text":
+            self.content[-1]["text"] += text
+        elif text.strip():
+            self.content.append({"type": "text", "text": text.lstrip()})
 
     def mark(self, step: str) -> None:
         """Note the time since the turn was taken, once for each step."""
@@ -118,7 +139,8 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     if client.is_configured():
         request = prompt.compose(context, history)
         draft.mark("composed")
-        yield from _stream_reply(turn, draft, request, context, watch)
+        tools = _tool_context(turn, history[-1], now)
+        yield from _stream_reply(turn, draft, request, context, tools, watch)
     else:
         yield from _quote(turn, draft, context, offline.NOT_CONFIGURED)
     if not draft.text.strip() and not draft.is_stopped:
@@ -157,34 +179,101 @@ def _context(
     )
 
 
+def _tool_context(turn: Turn, asked: Message, now: datetime) -> ToolContext:
+    said = SourceMessage(
+        message_id=asked.pk,
+        segment_id=asked.segment_id,
+        role="user",
+        text=asked.text,
+        said_at=asked.created_at,
+    )
+    return ToolContext(
+        user=turn.user, turn_id=turn.pk, segment_id=turn.segment_id, now=now, said=(said,)
+    )
+
+
 def _stream_reply(
-    turn: Turn, draft: Draft, request: ModelRequest, context: TurnContext, watch: Watch
+    turn: Turn,
+    draft: Draft,
+    request: ModelRequest,
+    context: TurnContext,
+    tools: ToolContext,
+    watch: Watch,
 ) -> Iterator[Event]:
     """Text as it comes, in small bundles. Without a single word from the provider: quotes."""
-    pending, flushed_at = "", 0.0
+    bundle = _Bundle(turn)
     try:
-        for event in client.stream(request, should_stop=watch.should_stop):
+        for event in tool_loop.run(request, tools, should_stop=watch.should_stop):
             if isinstance(event, TextDelta):
                 draft.mark("first_text")
-                draft.text += event.text
-                pending += event.text
-                if time.monotonic() - flushed_at >= DELTA_FLUSH_S:
-                    yield _delta(turn, pending)
-                    pending, flushed_at = "", time.monotonic()
-            elif isinstance(event, ThinkingDelta):
-                yield Event(
-                    type=events.THINKING_DELTA, turn_id=str(turn.pk), body={"text": event.text}
+                draft.say(event.text)
+                yield from bundle.add(event.text)
+            elif isinstance(event, Usage):
+                draft.usage = event
+            elif isinstance(event, tool_loop.Ended):
+                draft.model, draft.is_stopped = event.model, event.was_stopped
+            else:
+                yield from bundle.flush()
+                yield (
+                    _thought(turn, event)
+                    if isinstance(event, ThinkingDelta)
+                    else _tool_event(turn, draft, event)
                 )
-            elif isinstance(event, Finished):
-                draft.usage, draft.model = event.usage, event.model
-                draft.is_stopped = event.stop_reason == "stopped"
     except LLMUnavailable:
-        if draft.text:
+        if draft.text or draft.calls:
             raise
         log.warning("turn.answered_offline")
         yield from _quote(turn, draft, context, offline.NOT_REACHABLE)
-    if pending:
-        yield _delta(turn, pending)
+    yield from bundle.flush()
+
+
+class _Bundle:
+    """Text on its way to the page, sent a few words at a time."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn, self._pending, self._flushed_at = turn, "", 0.0
+
+    def add(self, text: str) -> Iterator[Event]:
+        self._pending += text
+        if time.monotonic() - self._flushed_at >= DELTA_FLUSH_S:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Event]:
+        if self._pending:
+            yield _delta(self._turn, self._pending)
+            self._pending, self._flushed_at = "", time.monotonic()
+
+
+def _thought(turn: Turn, event: ThinkingDelta) -> Event:
+    return Event(type=events.THINKING_DELTA, turn_id=str(turn.pk), body={"text": event.text})
+
+
+def _tool_event(
+    turn: Turn, draft: Draft, event: tool_loop.CallStarted | tool_loop.CallFinished
+) -> Event:
+    """What a page hears of a call; a finished one is noted in the draft."""
+    body: dict[str, object] = {"call": str(event.id), "name": event.call.name}
+    if isinstance(event, tool_loop.CallStarted):
+        body["input"] = dict(event.call.input)
+        return Event(type=events.TOOL_STARTED, turn_id=str(turn.pk), body=body)
+    outcome = event.outcome
+    draft.content.append({"type": "tool_call", "id": str(event.id)})
+    draft.calls.append(
+        ToolCall(
+            id=event.id,
+            user_id=turn.user_id,
+            turn=turn,
+            position=len(draft.calls),
+            name=event.call.name[:50],
+            input=dict(event.call.input),
+            result=outcome.text,
+            is_error=outcome.is_error,
+            summary=outcome.summary[:120],
+            called_at=timezone.now(),
+        )
+    )
+    body |= {"ok": not outcome.is_error, "summary": outcome.summary}
+    return Event(type=events.TOOL_FINISHED, turn_id=str(turn.pk), body=body)
 
 
 def _quote(turn: Turn, draft: Draft, context: TurnContext, notice: str) -> Iterator[Event]:
@@ -237,6 +326,7 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
         return None
     now = timezone.now()
     message = None
+    threads.store_tool_calls(turn, draft.calls)
     if draft.text.strip():  # the provider would refuse a blank message in the next prompt
         message = threads.append(
             thread,
@@ -246,6 +336,7 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
             text=draft.text,
             at=now,
             is_partial=status != Turn.Status.DONE,
+            content=draft.content if draft.calls else None,
         )
     threads.close_turn(
         turn,

@@ -20,7 +20,7 @@ from memory.constants import (
     IMPORTANCE_AT_BIRTH,
 )
 from memory.duplicates import says_the_same, text_hash
-from memory.models import Memory, MemorySource
+from memory.models import Memory, MemorySource, Trust
 from memory.naming import Named
 from memory.types import SourceRef
 from mira_site.accounts.models import User
@@ -40,6 +40,7 @@ class Fact:
     room: str = ""
     importance: float = IMPORTANCE_AT_BIRTH
     named: tuple[Named, ...] | None = None
+    trust: Trust = Trust.SAID
 
 
 def lock(user: User) -> None:
@@ -182,6 +183,7 @@ def _row(
         wing=fact.wing,
         room=fact.room,
         importance=fact.importance,
+        trust=fact.trust,
         happens_at=fact.happens_at,
         expires_at=fact.expires_at,
         created_at=at,

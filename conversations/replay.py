@@ -1,0 +1,91 @@
+"""Messages of the thread as a model reads them again, their tool calls and results in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conversations.constants import REPLAYED_RESULT_MAX_CHARS
+from conversations.models import Message, ToolCall
+from mira_site import tokens
+from mira_site.llm import types as llm
+
+
+def said_again(message: Message) -> list[llm.ChatMessage]:
+    """One message of the thread; several where tools were used, since results are the user's.
+
+    Empty for a message without text. Expects `turn__tool_calls` prefetched.
+    """
+    if not message.text:
+        return []
+    role: llm.Role = "user" if message.role == Message.Role.USER else "assistant"
+    calls = _calls(message)
+    if not calls:
+        return [llm.ChatMessage(role=role, content=message.text)]
+    made: list[llm.ChatMessage] = []
+    said: list[llm.Block] = []
+    results: list[llm.Block] = []
+    for block in message.content:
+        call = calls.get(block.get("id"))
+        if call is not None:
+            said.append(llm.ToolCall(id=_wire_id(call), name=call.name, input=call.input))
+            results.append(_result(call))
+        elif block.get("text"):
+            if results:
+                made += _step(said, results)
+                said, results = [], []
+            said.append(llm.Text(text=block["text"]))
+    return made + _step(said, results)
+
+
+def cost_tokens(message: Message) -> int:
+    """What the message costs in a prompt."""
+    used = "".join(f"{call.name}{call.input}{_shown(call)}" for call in _calls(message).values())
+    return tokens.estimate(message.text) + (tokens.estimate(used) if used else 0)
+
+
+def joined(messages: Sequence[llm.ChatMessage]) -> list[llm.ChatMessage]:
+    """Neighbours of one role as one message: roles must alternate. Texts stay apart."""
+    made: list[llm.ChatMessage] = []
+    for message in messages:
+        if made and made[-1].role == message.role:
+            made[-1] = _one(made[-1], message)
+        else:
+            made.append(message)
+    return made
+
+
+def blocks(message: llm.ChatMessage) -> tuple[llm.Block, ...]:
+    content = message.content
+    return (llm.Text(text=content),) if isinstance(content, str) else tuple(content)
+
+
+def _one(first: llm.ChatMessage, second: llm.ChatMessage) -> llm.ChatMessage:
+    if isinstance(first.content, str) and isinstance(second.content, str):
+        return llm.ChatMessage(role=first.role, content=f"{first.content}\n\n{second.content}")
+    return llm.ChatMessage(role=first.role, content=(*blocks(first), *blocks(second)))
+
+
+def _step(said: list[llm.Block], results: list[llm.Block]) -> list[llm.ChatMessage]:
+    made = [llm.ChatMessage(role="assistant", content=tuple(said))] if said else []
+    return made + ([llm.ChatMessage(role="user", content=tuple(results))] if results else [])
+
+
+def _calls(message: Message) -> dict[str, ToolCall]:
+    if message.role != Message.Role.ASSISTANT or message.turn is None:
+        return {}
+    return {str(call.pk): call for call in message.turn.tool_calls.all()}
+
+
+def _wire_id(call: ToolCall) -> str:
+    return f"toolu_{call.pk.hex}"
+
+
+def _result(call: ToolCall) -> llm.ToolResult:
+    return llm.ToolResult(call_id=_wire_id(call), text=_shown(call), is_error=call.is_error)
+
+
+def _shown(call: ToolCall) -> str:
+    """Long results are cut once they are history; always the same, so that prompts stay cached."""
+    if len(call.result) <= REPLAYED_RESULT_MAX_CHARS:
+        return call.result
+    return f"{call.result[:REPLAYED_RESULT_MAX_CHARS]}\n[The rest was dropped; look again.]"

@@ -1,0 +1,152 @@
+"""Remember this, now: one memory written by MIRA in mid-conversation, recallable at once.
+
+Whose word it is, is not the model's to say: it is the person's only if a sentence of theirs in
+this turn says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from memory import backing, instructions, scores, storage, truth
+from memory.constants import DEFAULT_TYPE, TEXT_MAX_CHARS
+from memory.models import Memory, MemoryLink, Stakes, Trust
+from memory.quoting import meaning
+from memory.storage import Fact
+from memory.types import SourceMessage, SourceRef
+from mira_site import embeddings
+from mira_site.accounts import selectors as accounts
+from mira_site.accounts.models import User
+from mira_site.embeddings import Vectors
+from mira_site.errors import BadRequest
+
+log = structlog.get_logger(__name__)
+
+NOTE_MIN_CHARS = 10  # spec memory 8.1
+REASONING = "Noted in conversation as replacing it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What was stored; `was_known` if it was remembered already and gained the source at most."""
+
+    memory: Memory
+    was_known: bool
+    superseded: tuple[UUID, ...]
+    disputed: tuple[UUID, ...]
+
+
+def note(
+    *,
+    user: User,
+    text: str,
+    said: Sequence[SourceMessage],
+    segment_id: UUID | None,
+    at: datetime,
+    lowest_read: Trust | None = None,
+    asked_for: bool = False,
+    happens_at: datetime | None = None,
+    expires_at: datetime | None = None,
+    supersedes: Sequence[UUID] = (),
+) -> Noted:
+    """Store one memory and commit it. `said` are the person's messages it may rest on.
+
+    `lowest_read` is the class of what tools brought in before: without the person's word the memory
+    is no better than that. What it `supersedes` becomes past, or is disputed where the new word
+    weighs less. Raises BadRequest, DependencyError without embeddings; then nothing is stored.
+    """
+    text = text.replace("\x00", "").strip()
+    if not NOTE_MIN_CHARS <= len(text) <= TEXT_MAX_CHARS:
+        raise BadRequest(f"Write between {NOTE_MIN_CHARS} and {TEXT_MAX_CHARS:,} characters.")
+    if expires_at is not None and expires_at <= at:
+        raise BadRequest("It would have expired already. Give a later time, or none.")
+    source = _source(user, text, said, (happens_at, expires_at))
+    fact = Fact(
+        text=text,
+        memory_type=DEFAULT_TYPE,
+        sources=(source,) if source else (),
+        happens_at=happens_at,
+        expires_at=expires_at,
+        trust=Trust.SAID if source else min(Trust.INFERRED, lowest_read or Trust.INFERRED),
+    )
+    vectors = embeddings.embed([meaning(text)])
+    noted = _store(user, fact, vectors, segment_id, at, supersedes, asked_for=asked_for)
+    log.info(
+        "memory.noted",
+        memory=noted.memory.short_id,
+        trust=noted.memory.trust,
+        was_known=noted.was_known,
+    )
+    return noted
+
+
+@transaction.atomic
+def _store(
+    user: User,
+    fact: Fact,
+    vectors: Vectors,
+    segment_id: UUID | None,
+    at: datetime,
+    supersedes: Sequence[UUID],
+    *,
+    asked_for: bool,
+) -> Noted:
+    storage.lock(user)
+    before = set(Memory.objects.for_user(user).live().filter(created_at__gte=at).values_list("id"))
+    (memory_id,) = storage.store(
+        user, [fact], vectors, at=at, use_day=accounts.use_days(user), segment_id=segment_id
+    )
+    memory = _settled(user, memory_id, fact, at, asked_for=asked_for)
+    was_known = memory.created_at != at or (memory_id,) in before
+    superseded, disputed = _replace(user, memory, supersedes, at)
+    scores.rescore(user, now=at, memory_ids=[memory_id, *superseded, *disputed])
+    memory.refresh_from_db()
+    return Noted(memory=memory, was_known=was_known, superseded=superseded, disputed=disputed)
+
+
+def _source(
+    user: User, text: str, said: Sequence[SourceMessage], moments: Sequence[datetime | None]
+) -> SourceRef | None:
+    zone = accounts.zone(user)
+    days = [moment.astimezone(zone).date() for moment in moments if moment is not None]
+    names = [user.get_full_name(), user.get_username()]
+    return backing.backing(text, said, names=names, days=days)
+
+
+def _settled(user: User, memory_id: UUID, fact: Fact, at: datetime, *, asked_for: bool) -> Memory:
+    """The row, which may be an old one: said again by the person, it is their word now."""
+    memory: Memory = Memory.objects.for_user(user).select_for_update().get(id=memory_id)
+    memory.trust = max(memory.trust, fact.trust)
+    if asked_for:
+        memory.stakes = Stakes.VITAL
+    sentences = [source.sentence for source in fact.sources]
+    if memory.quarantined_at is None and instructions.reads_like_an_instruction(
+        [memory.text, *sentences], memory.trust
+    ):
+        memory.quarantined_at = at
+    memory.save(update_fields=["trust", "stakes", "quarantined_at", "updated_at"])
+    return memory
+
+
+def _replace(
+    user: User, memory: Memory, older_ids: Sequence[UUID], at: datetime
+) -> tuple[tuple[UUID, ...], tuple[UUID, ...]]:
+    """Which became past, and which are disputed: hearsay does not overrule the person's word."""
+    superseded: list[UUID] = []
+    disputed: list[UUID] = []
+    rows = Memory.objects.for_user(user).live().filter(id__in=older_ids).exclude(id=memory.id)
+    author = MemoryLink.Author.MODEL
+    for older in rows.order_by("id"):
+        if memory.trust >= older.trust:
+            truth.supersede(user, memory.id, older.id, at=at, reasoning=REASONING, author=author)
+            superseded.append(older.id)
+        else:
+            truth.conflict(user, older.id, memory.id, reasoning=REASONING, at=at, author=author)
+            disputed.append(older.id)
+    return tuple(superseded), tuple(disputed)
