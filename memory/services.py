@@ -11,7 +11,22 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from memory import accesses, extraction, merging, scores, storage, tasks, upkeep, work
+from memory import (
+    accesses,
+    extraction,
+    forgetting,
+    links,
+    mentions,
+    merging,
+    noting,
+    rereading,
+    scores,
+    storage,
+    tasks,
+    tending,
+    upkeep,
+    work,
+)
 from memory.constants import (
     DEFAULT_TYPE,
     MEMORY_TYPES,
@@ -21,7 +36,16 @@ from memory.constants import (
     TEXT_MIN_CHARS,
 )
 from memory.duplicates import text_hash
-from memory.models import Extraction, Memory, MemoryAccess, MemoryRevision, Merge
+from memory.forgetting import being_forgotten as being_forgotten
+from memory.models import (
+    Extraction,
+    ForgetReceipt,
+    Memory,
+    MemoryAccess,
+    MemoryLink,
+    MemoryRevision,
+    Merge,
+)
 from memory.quoting import meaning
 from memory.storage import Fact
 from memory.types import Remembered, SourceMessage
@@ -48,8 +72,9 @@ def remember(
 
     The model and the embeddings are asked before the transaction. Two calls at the same time store
     once: the segment's Extraction row is unique and written first. A fact that is known already
-    gains a source. Raises DependencyError if embeddings are away: then nothing is stored and the
-    step stays due.
+    gains a source. `at` is from before the messages were read. Raises DependencyError if embeddings
+    are away, WorkLeftDue if something was forgotten since `at`: then nothing is stored and the step
+    stays due.
     """
     if done := _already(user, segment_id):
         return done
@@ -59,6 +84,7 @@ def remember(
         storage.lock(user)
         if done := _already(user, segment_id):
             return done
+        rereading.refuse_forgotten(user, at=at)
         row = Extraction.objects.create(
             user=user,
             source_segment_id=segment_id,
@@ -164,9 +190,12 @@ def edit(
     with transaction.atomic():
         storage.lock(user)
         memory = _locked(user, memory_id)
+        _keep_wording(memory, fields.get("text", memory.text))
         _apply(memory, fields, vector)
         _refuse_twin(user, memory)
         memory.save(update_fields=[*fields, "text_hash", "embedding", "updated_at"])
+        if "text" in fields:
+            mentions.read_again(user, memory, at=timezone.now())
         _rescore(memory)
     log.info("memory.edited", memory=memory.short_id, fields=sorted(fields))
     return memory
@@ -209,16 +238,34 @@ def restore(*, user: User, memory_id: UUID) -> Memory:
     return memory
 
 
-@transaction.atomic
-def forget(*, user: User, memory_id: UUID) -> None:
-    """Delete a memory for good: its row, embedding and sources, and where it surfaced.
+def forget(*, user: User, memory_id: UUID) -> ForgetReceipt:
+    """Delete a memory for good, with all that was made of it; the receipt says what was touched.
 
     Raises NotFound if the user has no such memory.
     """
-    memory = _locked(user, memory_id)
-    short_id = memory.short_id
-    memory.delete()
-    log.info("memory.forgotten", memory=short_id)
+    return forgetting.forget(user, [memory_id], at=timezone.now())
+
+
+def forget_all(*, user: User, memory_ids: Collection[UUID]) -> ForgetReceipt:
+    """Forget several at once, with one receipt. Raises NotFound if one is not the person's."""
+    return forgetting.forget(user, memory_ids, at=timezone.now())
+
+
+def finish_forgetting(*, user: User, before: datetime) -> None:
+    """What was forgotten until `before` has been written anew everywhere."""
+    forgetting.finish(user, before=before, at=timezone.now())
+
+
+def drop_sources(*, user: User, message_ids: Collection[UUID]) -> int:
+    """The messages are gone: memories no longer rest on them. Returns the sources deleted."""
+    return forgetting.drop_sources(user, message_ids)
+
+
+def reread(
+    *, user: User, segment_id: UUID, messages: Sequence[SourceMessage], at: datetime
+) -> list[UUID]:
+    """Remember messages that were changed after their segment was; see rereading.read."""
+    return rereading.read(user, segment_id=segment_id, messages=messages, at=at)
 
 
 def begin_use_day(*, user: User, at: datetime) -> None:
@@ -264,6 +311,40 @@ def merge(
     return merging.swap(user, staged, author=author, at=timezone.now())
 
 
+def link(
+    *,
+    user: User,
+    source_id: UUID,
+    target_id: UUID,
+    link_type: str,
+    reasoning: str,
+    bond: str = "",
+    author: str,
+    at: datetime,
+) -> MemoryLink:
+    """Say how one memory bears on another. Raises what links.connect raises."""
+    with transaction.atomic():
+        made = links.connect(
+            user,
+            source_id,
+            target_id,
+            link_type=link_type,
+            reasoning=reasoning,
+            bond=bond,
+            author=author,
+            at=at,
+        )
+        scores.rescore(user, now=at, memory_ids=[target_id])
+    return made
+
+
+# What their modules do is what the front door offers.
+CURATOR = MemoryRevision.Author.CURATOR
+remember_now = noting.note
+annotate = tending.annotate
+touch = tending.touch
+
+
 def undo_merge(*, user: User, merge_id: UUID) -> Merge:
     """Put back what was before the merge. Raises NotFound, Conflict with what to do instead."""
     return merging.undo(user, merge_id, at=timezone.now())
@@ -288,6 +369,19 @@ def _locked(user: User, memory_id: UUID) -> Memory:
     if memory is None:
         raise NotFound("There is no such memory.")
     return memory  # type: ignore[no-any-return]
+
+
+def _keep_wording(memory: Memory, text: str) -> None:
+    """What it said before the person changed it stays in its history."""
+    if text != memory.text:
+        MemoryRevision.objects.create(
+            user_id=memory.user_id,
+            memory=memory,
+            text=memory.text,
+            changed_at=timezone.now(),
+            author=MemoryRevision.Author.PERSON,
+            reason="edited",
+        )
 
 
 def _rescore(memory: Memory) -> None:
