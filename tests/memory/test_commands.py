@@ -128,7 +128,6 @@ def away(monkeypatch) -> None:
     def gone(folder: object) -> embeddings.Encoder:
         raise EmbeddingsUnavailable("The embedding model could not be loaded.")
 
-    embeddings.embed_one.cache_clear()
     monkeypatch.setattr(embeddings, "_loaded", [])
     monkeypatch.setattr(embeddings, "_load", gone)
 
