@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 import structlog
@@ -53,7 +52,8 @@ def rescore_dates() -> None:
 
 def start_work(user_id: UUID) -> None:
     """Have a person's due work done soon, after the commit. Without the queue, beat finds it."""
-    transaction.on_commit(partial(_start, str(user_id)), robust=True)
+    # No partial: where a hook fails, Django logs its __qualname__, which a partial has not.
+    transaction.on_commit(lambda: _start(str(user_id)), robust=True)
 
 
 def _start(user_id: str) -> None:
