@@ -16,7 +16,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
-from memory import details, scores, storage
+from memory import details, instructions, scores, storage
 from memory.constants import (
     MERGE_MAX_SOURCES,
     MERGE_TEXT_MIN_CHARS,
@@ -38,6 +38,7 @@ from memory.models import (
     MemorySource,
     Merge,
     MergeSource,
+    Trust,
 )
 from memory.quoting import meaning
 from mira_site import embeddings, errors
@@ -230,6 +231,9 @@ def _check_text(sources: Sequence[str], text: str) -> None:
         raise BadRequest(detail, fields={"text": detail})
     if missing := details.lost(sources, text):
         raise DetailsLost(missing)
+    orders = instructions.reads_like_an_instruction
+    if orders([text], Trust.TOOL) and not orders(sources, Trust.TOOL):
+        raise BadRequest("The text reads like an instruction. State what is known, nothing else.")
 
 
 def _merged_moments(parts: Sequence[Memory]) -> Moments:

@@ -45,6 +45,7 @@ from memory.models import (
     MemoryLink,
     MemoryRevision,
     Merge,
+    Work,
 )
 from memory.quoting import meaning
 from memory.storage import Fact
@@ -103,6 +104,7 @@ def remember(
         scores.rescore(user, now=at, memory_ids=ids)
         row.memory_count = len(ids)
         row.save(update_fields=["memory_count"])
+        work.make_due(user, Work.Kind.INTEGRATION, str(segment_id), at)
     log.info(
         "segment.remembered", segment=str(segment_id), memories=len(ids), by_model=found.by_model
     )

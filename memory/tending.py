@@ -9,9 +9,9 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from memory import accesses, storage
+from memory import accesses, instructions, storage
 from memory.constants import ANNOTATION_MAX_CHARS, ANNOTATION_MIN_CHARS
-from memory.models import Annotation, Memory, MemoryAccess, MemoryRevision
+from memory.models import Annotation, Memory, MemoryAccess, MemoryRevision, Trust
 from mira_site.accounts.models import User
 from mira_site.errors import BadRequest, NotFound
 
@@ -36,6 +36,9 @@ def annotate(
     Raises NotFound, BadRequest.
     """
     text = checked_note(text)
+    by_model = author == MemoryRevision.Author.CURATOR
+    if by_model and instructions.reads_like_an_instruction([text], Trust.INFERRED):
+        raise BadRequest("The note reads like an instruction. State what is known, nothing else.")
     storage.lock(user)
     if not Memory.objects.for_user(user).live().filter(id=memory_id).exists():
         raise NotFound("There is no such memory, or it is archived.")

@@ -18,8 +18,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from memory import entities, entity_merging, scores, work
+from memory import curation, entities, entity_merging, scores, work
 from memory.constants import (
+    CURATION_USE_DAYS,
     DATED_AHEAD_DAYS,
     DATED_PAST_DAYS,
     DATED_RESCORE_HOURS,
@@ -56,6 +57,8 @@ def rescore(user: User, job: Work, now: datetime) -> None:
 RUNNERS: dict[str, Runner] = {
     Work.Kind.RESCORE: Runner(run=rescore),
     Work.Kind.ENTITY_MERGE: Runner(run=entity_merging.run),
+    Work.Kind.INTEGRATION: Runner(run=curation.integrate),
+    Work.Kind.FLOOR: Runner(run=curation.floor, every_use_days=CURATION_USE_DAYS),
 }
 
 
