@@ -193,7 +193,7 @@ class Message(Owned):
 
 
 class ForgottenPassage(Owned):
-    """A part of a message, from character `start` up to `end`, that is never made anything of again.
+    """A part of a message, from character `start` up to `end`, of which nothing is ever made again.
 
     The message stays as it was said; its summary and its memories are written without the passage.
     """
@@ -248,6 +248,9 @@ class SurfacedMemory(Owned):
     rank = models.PositiveSmallIntegerField()
     score = models.FloatField()
     why = models.CharField(max_length=300)
+    parts = models.JSONField(
+        default=dict, blank=True, help_text="Path, phrase and what the score is made of."
+    )
 
     class Meta:
         db_table = "conversations_surfaced"

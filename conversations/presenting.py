@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from conversations.models import Message, Segment, SurfacedMemory, ToolCall, Turn
-from memory.types import Recalled
+from conversations.types import CameOf, Deleted
+from memory.models import ForgetReceipt, Memory, MemorySource
+from memory.types import LinkedMemory, Recalled, SourceRef, Why
 
 
 def iso(at: datetime | None) -> str | None:
@@ -30,7 +33,10 @@ def surfaced(rows: Iterable[SurfacedMemory]) -> list[dict[str, Any]]:
             "id": str(row.memory_id),
             "text": row.memory.text,
             "why": row.why,
+            "parts": row.parts,
             "created_at": iso(row.memory.created_at),
+            "source": source(row.memory.latest_source),
+            "judged": judged(row.memory),
         }
         for row in rows
     ]
@@ -38,9 +44,58 @@ def surfaced(rows: Iterable[SurfacedMemory]) -> list[dict[str, Any]]:
 
 def recalled(items: Iterable[Recalled]) -> list[dict[str, Any]]:
     return [
-        {"id": str(item.id), "text": item.text, "why": item.why, "created_at": iso(item.created_at)}
-        for item in items
+        {
+            "id": str(item.id),
+            "text": item.text,
+            "why": item.why.text,
+            "parts": parts(item.why),
+            "created_at": iso(item.created_at),
+            "source": source(item.sources[-1] if item.sources else None),
+            "judged": None,
+        }
+        for item in in_front(items)
     ]
+
+
+def in_front(items: Iterable[Recalled]) -> list[Recalled | LinkedMemory]:
+    """The memories that came up, then those that are linked to them: all that the prompt holds."""
+    recalled = list(items)
+    return [*recalled, *(linked for item in recalled for linked in item.linked)]
+
+
+def parts(why: Why) -> dict[str, Any]:
+    """By which path a memory came up, for which phrase, and what its score is made of."""
+    values = {
+        "path": why.path,
+        "phrase": why.phrase,
+        "words": list(why.words),
+        "name": why.name,
+        "linked_to": str(why.linked_to) if why.linked_to else "",
+        **{name: round(value, 4) for name, value in asdict(why.parts).items()},
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def source(ref: SourceRef | MemorySource | None) -> dict[str, Any] | None:
+    """The sentence that a memory rests on, and where it was said."""
+    if ref is None:
+        return None
+    return {
+        "message": str(ref.message_id),
+        "sentence": ref.sentence,
+        "said_at": iso(ref.said_at),
+    }
+
+
+def judged(memory: Memory) -> str | None:
+    """What the person said about the memory, as feedback.Verdict; None if nothing stands."""
+    if memory.archived_at is not None:
+        return "wrong" if memory.archive_reason == "wrong" else "archived"
+    if memory.muted_at is not None:
+        return "never_mention"
+    if memory.valid_until is not None:
+        return "outdated"
+    return "right" if memory.confirmed_at is not None else None
 
 
 def message(row: Message) -> dict[str, Any]:
@@ -52,6 +107,7 @@ def message(row: Message) -> dict[str, Any]:
         "text": row.text,
         "content": row.content,
         "created_at": iso(row.created_at),
+        "edited_at": iso(row.edited_at),
         "segment": segment_label(row.segment),
         "turn": str(row.turn_id) if row.turn_id else None,
         "is_partial": row.is_partial,
@@ -113,4 +169,35 @@ def segment(row: Segment) -> dict[str, Any]:
         "last_message_at": iso(row.last_message_at),
         "collapsed_at": iso(row.collapsed_at),
         "message_count": getattr(row, "message_count", None),
+    }
+
+
+def came_of(came: CameOf) -> dict[str, Any]:
+    """What came of a message: its answer, and the memories that rest on it."""
+
+    def brief(rows: Iterable[Memory]) -> list[dict[str, str]]:
+        return [{"id": str(row.pk), "text": row.text} for row in rows]
+
+    return {
+        "answer": {"id": str(came.answer.pk)} if came.answer else None,
+        "memories": brief(came.resting.alone),
+        "memories_with_other_sources": brief(came.resting.among_others),
+    }
+
+
+def deleted(gone: Deleted) -> dict[str, Any]:
+    return {
+        "deleted": [str(message_id) for message_id in gone.message_ids],
+        "forgotten": gone.forgotten,
+        "kept": gone.kept,
+        "receipt": receipt(gone.receipt) if gone.receipt else None,
+    }
+
+
+def receipt(row: ForgetReceipt) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "requested_at": iso(row.requested_at),
+        "finished_at": iso(row.finished_at),
+        "counts": row.counts,
     }

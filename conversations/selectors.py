@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Count, Prefetch, QuerySet
 
 from conversations import presenting, stream
+from conversations.aftermath import what_came_of as what_came_of
 from conversations.constants import HISTORY_MESSAGES_MAX, RECENT_SUMMARIES
 from conversations.models import Message, Segment, SurfacedMemory, Turn
 from conversations.types import Summary
@@ -41,8 +42,9 @@ def _whole_turns(user: User) -> QuerySet[Turn]:
 
 
 def _surfaced(user: User, lookup: str) -> Prefetch:
-    """Surfaced rows with their memories, without the vectors: pages show hundreds of them."""
+    """Surfaced rows with memories and sources, without the vectors: pages show hundreds of them."""
     rows = SurfacedMemory.objects.for_user(user).select_related("memory")
+    rows = rows.prefetch_related("memory__sources")
     return Prefetch(lookup, rows.defer("memory__embedding", "memory__search_vector"))
 
 
@@ -62,6 +64,16 @@ def message(user: User, message_id: UUID) -> Message:
     if found is None:
         raise NotFound("There is no such message.")
     return found
+
+
+def came_up(user: User, turn_id: UUID) -> list[UUID]:
+    """The memories that came up for the turn, best first, without what was only linked to them."""
+    rows = SurfacedMemory.objects.for_user(user).filter(turn=turn_id).order_by("rank")
+    return [
+        memory_id
+        for memory_id, parts in rows.values_list("memory_id", "parts")
+        if parts.get("path") != "link"
+    ]
 
 
 def segments(user: User) -> QuerySet[Segment]:

@@ -27,6 +27,29 @@ class MessagesQuery(serializers.Serializer):
     page_size = serializers.IntegerField(required=False, min_value=1, max_value=200)
 
 
+class MessageChange(serializers.Serializer):
+    text = serializers.CharField(trim_whitespace=False, allow_blank=True)
+    what_came_of_it = serializers.ChoiceField(
+        required=False,
+        choices=("derive", "forget", "keep"),
+        help_text="Memories that rest on it alone: derive anew, forget and derive anew, keep.",
+    )
+
+
+class MessageDeletion(serializers.Serializer):
+    what_came_of_it = serializers.ChoiceField(
+        required=False,
+        default=None,
+        choices=("forget", "keep"),
+        help_text="Memories that rest on it alone. Needed where there are any.",
+    )
+    with_answer = serializers.BooleanField(required=False, default=True)
+
+
+class AnswerOut(serializers.Serializer):
+    id = serializers.UUIDField()
+
+
 class SearchQuery(serializers.Serializer):
     q = serializers.CharField(min_length=2, max_length=300)
 
@@ -38,11 +61,28 @@ class SegmentLabel(serializers.Serializer):
     opened_at = serializers.DateTimeField()
 
 
+class SourceOut(serializers.Serializer):
+    message = serializers.UUIDField()
+    sentence = serializers.CharField()
+    said_at = serializers.DateTimeField()
+
+    class Meta:
+        ref_name = "SurfacedSource"
+
+
 class SurfacedOut(serializers.Serializer):
     id = serializers.UUIDField()
     text = serializers.CharField()
     why = serializers.CharField()
+    parts = serializers.DictField(
+        help_text="Path, phrase, and the parts of the score: similarity, overlap, relevance, "
+        "importance; only what is not empty."
+    )
     created_at = serializers.DateTimeField()
+    source = SourceOut(allow_null=True)  # type: ignore[assignment]
+    judged = serializers.CharField(
+        allow_null=True, help_text="right, outdated, wrong, never_mention, archived; null: open."
+    )
 
 
 class ToolUsedOut(serializers.Serializer):
@@ -58,6 +98,7 @@ class MessageOut(serializers.Serializer):
     text = serializers.CharField()
     content = serializers.ListField(child=serializers.DictField())
     created_at = serializers.DateTimeField()
+    edited_at = serializers.DateTimeField(allow_null=True)
     segment = SegmentLabel()
     turn = serializers.UUIDField(allow_null=True)
     is_partial = serializers.BooleanField()
@@ -143,3 +184,28 @@ class MadeMemoryOut(serializers.Serializer):
 
 class SegmentWhole(SegmentOut):
     memories = MadeMemoryOut(many=True)
+
+
+class RestingMemoryOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    text = serializers.CharField()
+
+
+class CameOfOut(serializers.Serializer):
+    answer = AnswerOut(allow_null=True)
+    memories = RestingMemoryOut(many=True)
+    memories_with_other_sources = RestingMemoryOut(many=True)
+
+
+class ForgetReceiptOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    requested_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    counts = serializers.DictField(child=serializers.IntegerField())
+
+
+class MessageDeleted(serializers.Serializer):
+    deleted = serializers.ListField(child=serializers.UUIDField())
+    forgotten = serializers.IntegerField()
+    kept = serializers.IntegerField()
+    receipt = ForgetReceiptOut(allow_null=True)

@@ -1,28 +1,67 @@
-"""Which memories come up before the answer."""
+"""Which memories come up before the answer: those still in use, then fresh ones, under one cap."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
-from conversations.constants import QUERY_TURNS, SURFACED_MAX
-from conversations.models import Message
-from memory import selectors
-from memory.types import Recalled
+from conversations import phrases, selectors
+from conversations.constants import KEPT_SHARE, KEPT_SIMILARITY, SURFACED_MAX
+from conversations.models import Message, Turn
+from memory import selectors as memory
+from memory.types import Compared, Recalled
 from mira_site.accounts.models import User
 
 
-def surface(user: User, history: Sequence[Message], *, now: datetime) -> list[Recalled]:
-    """Memories for the newest message of the person, best first."""
-    return selectors.recall(user, queries(history), limit=SURFACED_MAX, now=now)
+def surface(turn: Turn, history: Sequence[Message], *, now: datetime) -> list[Recalled]:
+    """Memories for the newest message, which is the last of `history`; the kept ones first."""
+    asked = phrases.queries(history)
+    return memory.recall(
+        turn.user,
+        asked,
+        limit=SURFACED_MAX,
+        now=now,
+        names=phrases.names(history),
+        kept_ids=kept(turn.user, history, asked, now=now),
+        past=memory.asks_for_past(history[-1].text),
+    )
 
 
-def queries(history: Sequence[Message]) -> list[str]:
-    """What to look for: the newest message alone, and together with what it may refer back to.
+def kept(
+    user: User, history: Sequence[Message], asked: Sequence[str], *, now: datetime
+) -> list[UUID]:
+    """What came up for the turn before, in this segment, and is still being talked about.
 
-    "And when is hers?" finds nothing by itself.
+    Read from the database: the turn before may have been answered by another worker.
     """
-    said = [message.text for message in history if message.role == Message.Role.USER]
-    newest = said[-1]
-    before = said[-1 - QUERY_TURNS : -1]
-    return [newest, "\n".join([*before, newest])] if before else [newest]
+    before = _came_up(user, history)
+    compared = memory.compared(user, before, asked, now=now)
+    return [one.id for one in compared if is_in_use(one, history)]
+
+
+def _came_up(user: User, history: Sequence[Message]) -> list[UUID]:
+    newest = history[-1].turn_id
+    earlier = [one.turn_id for one in history if one.turn_id not in (None, newest)]
+    return selectors.came_up(user, earlier[-1]) if earlier else []
+
+
+def is_in_use(memory_before: Compared, history: Sequence[Message]) -> bool:
+    """Whether the talk is still about it.
+
+    It is when it is named by its short id, when the newest message is near to it in meaning, or
+    when enough of its telling words are in that message; if the message points back at the answer
+    before, the answer's words count as well.
+    """
+    newest, *before = reversed(history)
+    last = [newest, *before[:2]]
+    if any(memory_before.id.hex[:8] in message.text.casefold() for message in last):
+        return True
+    if memory_before.similarity >= KEPT_SIMILARITY:
+        return True
+    spoken = newest.text
+    if before and phrases.points_back(newest.text):
+        spoken = f"{before[0].text}\n{spoken}"
+    own = {word.casefold() for word in phrases.telling(memory_before.text)}
+    shared = own & {word.casefold() for word in phrases.telling(spoken)}
+    return bool(own) and len(shared) >= KEPT_SHARE * len(own)

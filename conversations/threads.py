@@ -6,6 +6,7 @@ Each function expects to run inside the caller's transaction and under `lock_thr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,6 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
+from conversations import presenting
 from conversations.models import Message, Segment, SurfacedMemory, Thread, ToolCall, Turn
 from memory import selectors as memory
 from memory.types import Recalled
@@ -112,10 +114,15 @@ def store_surfaced(turn: Turn, recalled: Sequence[Recalled]) -> list[Recalled]:
     rows are locked, so none is forgotten between the look and the write.
     """
     SurfacedMemory.objects.for_user(turn.user_id).filter(turn=turn).delete()
-    rows = memory.memories(turn.user, archived=None).filter(pk__in=[item.id for item in recalled])
+    ids = [item.id for item in presenting.in_front(recalled)]
+    rows = memory.memories(turn.user, archived=None).filter(pk__in=ids)
     locked = rows.prefetch_related(None).order_by("pk").select_for_update(no_key=True)
     alive = set(locked.values_list("pk", flat=True))
-    kept = [item for item in recalled if item.id in alive]
+    kept = [
+        replace(item, linked=tuple(linked for linked in item.linked if linked.id in alive))
+        for item in recalled
+        if item.id in alive
+    ]
     SurfacedMemory.objects.bulk_create(
         SurfacedMemory(
             user_id=turn.user_id,
@@ -123,9 +130,10 @@ def store_surfaced(turn: Turn, recalled: Sequence[Recalled]) -> list[Recalled]:
             memory_id=item.id,
             rank=rank,
             score=item.score,
-            why=item.why[:300],
+            why=item.why.text[:300],
+            parts=presenting.parts(item.why),
         )
-        for rank, item in enumerate(kept)
+        for rank, item in enumerate(presenting.in_front(kept))
     )
     return kept
 

@@ -101,7 +101,7 @@ def run(*, user: User, turn_id: UUID) -> None:
 
 def _note_accesses(turn: Turn, draft: Draft) -> None:
     """What came up keeps its memory alive a little, what was quoted more. The answer is out."""
-    ids = list(turn.surfaced.order_by("rank").values_list("memory_id", flat=True))
+    ids = selectors.came_up(turn.user, turn.pk)
     memory.note_accesses(
         user=turn.user,
         segment_id=turn.segment_id,
@@ -129,7 +129,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     draft.mark("history")
     recalled = _recall(turn, history, now)
     draft.mark("recalled")
-    threads.store_surfaced(turn, recalled)
+    recalled = threads.store_surfaced(turn, recalled)
     yield Event(
         type=events.CONTEXT_READY,
         turn_id=str(turn.pk),
@@ -153,7 +153,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
 def _recall(turn: Turn, history: list[Message], now: datetime) -> list[Recalled]:
     """A turn can do without memories, but only when they cannot be had."""
     try:
-        return surfacing.surface(turn.user, history, now=now)
+        return surfacing.surface(turn, history, now=now)
     except EmbeddingsUnavailable:
         log.warning("step.skipped", step="recall")
         return []

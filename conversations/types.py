@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
-from memory.types import Recalled
+from conversations.models import Message
+from memory.models import ForgetReceipt
+from memory.types import Recalled, Resting
+
+# What shall become of the memories that rest on a message alone, when it is deleted or edited.
+Afterlife = Literal["forget", "keep"]
+Rederiving = Literal["derive", "forget", "keep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +46,22 @@ class TurnContext:
     summaries: tuple[Summary, ...]
     surfaced: tuple[Recalled, ...]
     previous_message_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CameOf:
+    """What came of a message: MIRA's answer to it, and the memories that rest on it."""
+
+    message: Message
+    answer: Message | None
+    resting: Resting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What went: messages, memories, and memories that now rest on other messages alone."""
+
+    message_ids: tuple[UUID, ...]
+    forgotten: int
+    kept: int
+    receipt: ForgetReceipt | None

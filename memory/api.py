@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory import graph_selectors, selectors, services
+from memory.feedback_api import ReceiptSerializer
 from memory.models import Memory
 from memory.paging import MemoryPagination
 from memory.serializers import (
@@ -89,13 +90,13 @@ class MemoryDetail(APIView):
 
     @extend_schema(
         operation_id="memories_delete",
-        summary="Forget a memory for good",
-        responses={204: None, 404: NO_SUCH},
+        summary="Forget a memory for good; the receipt counts what was touched",
+        responses={200: ReceiptSerializer, 404: NO_SUCH},
         tags=TAGS,
     )
     def delete(self, request: UserRequest, memory_id: UUID) -> Response:
-        services.forget(user=request.user, memory_id=memory_id)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        receipt = services.forget(user=request.user, memory_id=memory_id)
+        return Response(ReceiptSerializer(receipt).data)
 
 
 class MemoryArchive(APIView):
@@ -139,8 +140,14 @@ class MemoryRecall(APIView):
         asked = RecallRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         given = asked.validated_data
+        query = given["query"]
         found = selectors.recall(
-            request.user, given["query"], limit=given["limit"], now=timezone.now()
+            request.user,
+            query,
+            limit=given["limit"],
+            now=timezone.now(),
+            names=selectors.names_asked_for(query),
+            past=selectors.asks_for_past(query),
         )
         zone = accounts.zone(request.user)
         return Response(
@@ -182,7 +189,8 @@ def _recalled(context: RecallContext) -> dict[str, Any]:
                 "text": item.memory.text,
                 "tokens": item.tokens,
                 "score": item.memory.score,
-                "why": item.memory.why,
+                "why": item.memory.why.text,
+                "path": item.memory.why.path,
                 "factors": {
                     "relevance": item.memory.similarity,
                     "overlap": item.memory.overlap,

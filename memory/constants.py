@@ -64,3 +64,14 @@ MERGE_UNDO_DAYS = 30  # contract 12.2
 NOTE_MAX_CHARS = 500  # of a merge, and the reasoning of a link
 ANNOTATION_MIN_CHARS = 3  # spec memory 8.1
 ANNOTATION_MAX_CHARS = 1_000
+
+CURATION_ITERATIONS_MAX = 8  # rounds of one pass with the model; spec memory 6.1
+CURATION_LIMIT_S = 480  # of one pass; spec memory 6.1
+CURATION_MAX_TOKENS = 8_000  # of one answer in it, thinking included
+CURATION_BATCH = 12  # new memories in one pass
+CURATION_BATCHES_MAX = 3  # passes in one run, which must end within WORK_CLAIM_S
+CURATION_HINTS = 6  # candidates shown for each new memory
+CURATION_SEARCH = 8  # results of a search of the curator
+FLOOR_BELOW = 0.15  # importance; what nothing speaks for sinks to 0.119 and on to the archive
+FLOOR_SAMPLE = 8  # spec memory 6.4
+FLOOR_UNTENDED_DAYS = 14  # calendar days since the last look; spec memory 6.4

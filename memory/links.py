@@ -202,13 +202,14 @@ def beside(
     memory_ids: Sequence[UUID],
     *,
     now: datetime,
+    past: bool = False,
     depth: int = TRAVERSAL_DEPTH,
     per_primary: int = LINKED_PER_PRIMARY,
 ) -> dict[UUID, list[Linked]]:
     """The few linked memories to show with each primary: no primary, and each only once in all."""
     taken = set(memory_ids)
     chosen: dict[UUID, list[Linked]] = {memory_id: [] for memory_id in memory_ids}
-    for linked in traverse(user, memory_ids, depth=depth, now=now):
+    for linked in traverse(user, memory_ids, depth=depth, now=now, past=past):
         mine = chosen[linked.primary_id]
         if linked.memory_id not in taken and len(mine) < per_primary:
             taken.add(linked.memory_id)

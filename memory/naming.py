@@ -194,6 +194,11 @@ def names_in(text: str, *, known: Collection[str] = ()) -> list[str]:
     return list(found.values())
 
 
+def names_asked_for(text: str) -> list[str]:
+    """Names in a question, rather too many: a lone first word is one unless it is an opener."""
+    return names_in(text, known=openings(text))
+
+
 def openings(text: str) -> set[str]:
     """Keys of the words and pairs of words in the text that could be names if they are known."""
     capitals = [word for word in _words(text) if word.is_capital]

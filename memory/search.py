@@ -1,13 +1,15 @@
-"""Candidates for a query among one person's memories: by meaning and by words, in one statement.
+"""Candidates for some phrases among one person's memories, by meaning and by words, in one scan.
 
-Both legs read the person's rows exactly, through the index on the user: under row-level
-security PostgreSQL uses neither the GIN index (its operator is not leakproof) nor would an
-approximate vector index, which knows no owners, find enough of one person's rows.
+Every row of the person is looked at once, through the index on the user, and both its distance to
+each phrase and the phrases' words in it are taken from there: reaching the row is what costs, what
+is computed on it hardly does. Under row-level security PostgreSQL would use neither the GIN index
+(its operator is not leakproof) nor would an approximate vector index, which knows no owners, find
+enough of one person's rows. docs/adr/0007-vector-index.md has the figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +18,15 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from memory.constants import CANDIDATES_PER_LEG, QUERIES_MAX, QUERY_MAX_CHARS, TERMS_MAX
+from memory import visibility
+from memory.constants import (
+    CANDIDATES_PER_LEG,
+    NEAR_FLOOR,
+    OVERLAP_FLOOR,
+    QUERIES_MAX,
+    QUERY_MAX_CHARS,
+    TERMS_MAX,
+)
 from memory.storage import literal
 from mira_site import embeddings
 from mira_site.accounts.models import User
@@ -28,115 +38,234 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A memory that is near a query or shares words with it.
+    """A memory that is near a phrase or shares words with it; one value a phrase, in their order.
 
-    `similarity` is the cosine to the nearest query, 0 without embeddings. `overlap` is the share of
-    the queries' words that it holds, each word weighing more the fewer memories hold it; `words`
-    are those, the rarest first.
+    `similarities` are cosines, 0 without embeddings. `overlaps` are shares of a phrase's words that
+    the memory holds, each word weighing more the fewer memories hold it; `words` are those, the
+    rarest first. `is_replaced`: another memory that may come up supersedes it.
     """
 
     id: UUID
-    similarity: float
-    overlap: float
-    words: tuple[str, ...]
+    importance: float
+    similarities: tuple[float, ...]
+    overlaps: tuple[float, ...]
+    words: tuple[tuple[str, ...], ...]
+    is_replaced: bool
+    is_linked: bool
+
+    @property
+    def similarity(self) -> float:
+        return max(self.similarities, default=0.0)
+
+    @property
+    def overlap(self) -> float:
+        return max(self.overlaps, default=0.0)
 
 
-# A lexeme as a tsquery operand: quoted, so that no sign in it is an operator.
-_OPERAND = r"""('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''')"""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Phrases made ready for a search. `terms` are their lexemes, one bit each; `tokens[i]` says
+    by which word phrase i holds which of them. Without embeddings there are no vectors."""
+
+    phrases: tuple[str, ...]
+    vectors: tuple[Vectors, ...]
+    terms: tuple[str, ...]
+    tokens: tuple[Mapping[int, str], ...]
+
+
+def phrases(queries: Iterable[str]) -> tuple[str, ...]:
+    """What of the queries is searched for: not blank, each once, cut, not too many."""
+    texts = (query.replace("\x00", " ").strip()[:QUERY_MAX_CHARS] for query in queries)
+    return tuple(dict.fromkeys(filter(None, texts)))[:QUERIES_MAX]
+
+
+_LEXEMES = """
+SELECT place - 1, lexeme, min(parsed.token)
+FROM unnest(%(phrases)s::text[]) WITH ORDINALITY AS phrase (text, place),
+     ts_parse('default', phrase.text) AS parsed,
+     LATERAL unnest(to_tsvector('english', parsed.token)) AS lexemes
+GROUP BY place, lexeme
+"""
+
+
+def prepare(queries: Iterable[str]) -> Asked:
+    """The phrases' vectors, in one pass of the model, and their lexemes, in one statement."""
+    texts = phrases(queries)
+    if not texts:
+        return Asked(phrases=(), vectors=(), terms=(), tokens=())
+    with connection.cursor() as cursor:
+        cursor.execute(_LEXEMES, {"phrases": list(texts)})
+        found = cursor.fetchall()
+    # The longest words say most; further ones would need more than the bits of an integer.
+    lexemes = sorted({lexeme for _, lexeme, _ in found}, key=lambda one: (-len(one), one))
+    terms = tuple(lexemes[:TERMS_MAX])
+    bits = {term: bit for bit, term in enumerate(terms)}
+    tokens: list[dict[int, str]] = [{} for _ in texts]
+    for place, lexeme, token in found:
+        if lexeme in bits:
+            tokens[place][bits[lexeme]] = token
+    return Asked(phrases=texts, vectors=_vectors(texts), terms=terms, tokens=tuple(tokens))
+
+
+def _vectors(texts: tuple[str, ...]) -> tuple[Vectors, ...]:
+    try:
+        return embeddings.embed_queries(texts)
+    except EmbeddingsUnavailable:
+        log.warning("search.went_without_embeddings")
+        return ()
+
+
+# What a memory is worth by words depends only on which of the terms it holds, the bits of `held`:
+# many rows, few combinations.
 _SEARCH = """
-WITH words AS MATERIALIZED (
-    SELECT 1::bigint << (row_number() OVER (ORDER BY length(lexeme) DESC, lexeme) - 1)::int AS bit,
-           lexeme, min(token) AS token, {operand}::tsquery AS term
-    FROM ts_parse('default', %(text)s) AS parsed,
-         LATERAL unnest(to_tsvector('english', parsed.token)) AS lexemes
-    GROUP BY lexeme
-    ORDER BY bit
-    LIMIT %(terms)s
+WITH seen AS MATERIALIZED (
+    SELECT *
+    FROM (
+        SELECT m.id, m.importance, {similarities}, {held} AS held
+        FROM memory_memories AS m
+        WHERE m.user_id = %(user)s AND {rule}
+        OFFSET 0
+    ) AS every
+    WHERE held <> 0 OR {nearest} >= {near_floor} OR id = ANY(%(wanted)s)
 ),
-near AS MATERIALIZED (
-    SELECT id, {similarity} AS similarity
-    FROM memory_memories
-    WHERE {recallable}
-    ORDER BY similarity DESC, id
-    LIMIT %(limit)s
-),
-hits AS MATERIALIZED (
-    SELECT id, {similarity} AS similarity,
-           (SELECT bit_or(bit) FROM words WHERE search_vector @@ term) AS held
-    FROM memory_memories
-    WHERE {recallable}
-      AND search_vector @@ (SELECT string_agg({operand}, ' | ')::tsquery FROM words)
-),
--- What a memory is worth depends only on which of the words it holds: few combinations, many rows.
 combinations AS MATERIALIZED (
-    SELECT held, count(*) AS memories FROM hits GROUP BY held
+    SELECT held, count(*) AS memories FROM seen WHERE held <> 0 GROUP BY held
 ),
 weights AS MATERIALIZED (
-    SELECT bit, token,
-           ln(1 + (SELECT count(*) FROM memory_memories WHERE user_id = %(user)s)
-                  / greatest(0.5, coalesce(sum(memories), 0))) AS weight
-    FROM words LEFT JOIN combinations ON held & bit <> 0
-    GROUP BY bit, token
+    SELECT bit, ln(1 + (SELECT count(*) FROM memory_memories WHERE user_id = %(user)s)
+                       / greatest(0.5, coalesce(sum(memories), 0)))::float AS weight
+    FROM unnest(%(bits)s::int[]) AS bit
+    LEFT JOIN combinations ON held & (1::bigint << bit) <> 0
+    GROUP BY bit
 ),
-scored AS MATERIALIZED (
-    SELECT held, sum(weight) / (SELECT sum(weight) FROM weights) AS overlap,
-           array_agg(token ORDER BY weight DESC, token) AS tokens
-    FROM combinations JOIN weights ON held & bit <> 0
-    GROUP BY held
+shares AS MATERIALIZED (
+    SELECT place, held,
+           sum(weight) FILTER (WHERE held & (1::bigint << weights.bit) <> 0) / sum(weight)
+               AS overlap
+    FROM unnest(%(places)s::int[], %(place_bits)s::int[]) AS asked (place, bit)
+    JOIN weights USING (bit)
+    CROSS JOIN combinations
+    GROUP BY place, held
 ),
-worded AS MATERIALIZED (
-    SELECT id, similarity
-    FROM hits JOIN scored USING (held)
-    ORDER BY overlap DESC, similarity DESC, id
-    LIMIT %(limit)s
+chosen AS (
+    {legs}
+    UNION SELECT id FROM seen WHERE id = ANY(%(wanted)s)
 )
-SELECT id, similarity, coalesce(overlap, 0)::float, coalesce(tokens, '{{}}')
-FROM (SELECT * FROM near UNION SELECT * FROM worded) AS chosen
-LEFT JOIN (SELECT id, held FROM hits) AS holding USING (id)
-LEFT JOIN scored USING (held)
+SELECT seen.id, importance, ARRAY[{columns}]::float[], held,
+       EXISTS (
+           SELECT FROM memory_links AS l JOIN memory_memories AS m ON m.id = l.source_id
+           WHERE l.user_id = %(user)s AND l.target_id = seen.id AND l.link_type = 'supersedes'
+             AND m.user_id = %(user)s AND {visible}
+       ),
+       EXISTS (SELECT FROM memory_links WHERE user_id = %(user)s AND target_id = seen.id)
+       OR EXISTS (SELECT FROM memory_links WHERE user_id = %(user)s AND source_id = seen.id),
+       CASE WHEN row_number() OVER () = 1 THEN
+           (SELECT array_agg(weight ORDER BY bit) FROM weights)
+       END
+FROM chosen JOIN seen USING (id)
 """
-_RECALLABLE = """user_id = %(user)s
-      AND archived_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s)"""
-_ALL = "user_id = %(user)s"
+_NEAR_LEG = """
+    (SELECT id FROM seen WHERE s{place} >= {near_floor} AND NOT id = ANY(%(excluded)s)
+     ORDER BY s{place} DESC, id LIMIT {limit})"""
+_WORD_LEG = """
+    (SELECT id FROM seen JOIN shares USING (held)
+     WHERE place = {place} AND overlap >= {overlap_floor} AND NOT id = ANY(%(excluded)s)
+     ORDER BY overlap DESC, s{place} DESC, id LIMIT {limit})"""
 
 
 def candidates(
-    user: User, queries: Sequence[str], *, now: datetime, include_hidden: bool = False
+    user: User,
+    asked: Asked,
+    *,
+    now: datetime,
+    past: bool = False,
+    wanted: Sequence[UUID] = (),
+    excluded: Sequence[UUID] = (),
+    include_hidden: bool = False,
 ) -> list[Candidate]:
-    """The nearest and the best worded memories, unordered; a few dozen at most, few of them good.
+    """The nearest and the best worded memories for each phrase, by id; few of them are good.
 
-    Archived and expired ones only with `include_hidden`. Without embeddings words alone decide.
+    Only what may come up at `now` (visibility.py), unless `include_hidden`. The `wanted` are among
+    them whatever they hold; the `excluded` take nobody's place. One statement.
     """
-    texts = [text for query in queries if (text := query.strip()[:QUERY_MAX_CHARS])][:QUERIES_MAX]
-    if not texts:
+    if not asked.phrases:
         return []
-    vectors = _vectors(texts)
-    names = [f"vector_{index}" for index in range(len(vectors))]
-    near = [f"-(embedding <#> %({name})s::vector)" for name in names]
-    statement = _SEARCH.format(
-        operand=_OPERAND,
-        similarity=f"greatest({', '.join(near)})" if near else "0::float",
-        recallable=_ALL if include_hidden else _RECALLABLE,
-    )
     values: dict[str, Any] = {
-        "text": " ".join(texts).replace("\x00", " "),
-        "terms": TERMS_MAX,
         "user": user.pk,
         "now": now,
-        "limit": CANDIDATES_PER_LEG,
-        **dict(zip(names, map(literal, vectors), strict=True)),
+        "past": past,
+        "wanted": [*wanted, *excluded],
+        "excluded": list(excluded),
+        "bits": list(range(len(asked.terms))),
+        "places": [place for place, held in enumerate(asked.tokens) for _ in held],
+        "place_bits": [bit for held in asked.tokens for bit in held],
+        "any_term": " | ".join(map(_operand, asked.terms)),
+        **{f"vector{place}": literal(vector) for place, vector in enumerate(asked.vectors)},
+        **{f"term{bit}": _operand(term) for bit, term in enumerate(asked.terms)},
     }
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return [
-            Candidate(id=id_, similarity=similarity, overlap=overlap, words=tuple(words))
-            for id_, similarity, overlap, words in cursor.fetchall()
-        ]
+        cursor.execute(_statement(asked, include_hidden=include_hidden), values)
+        rows = cursor.fetchall()
+    weights = next((row[-1] for row in rows if row[-1] is not None), [])
+    return sorted((_candidate(asked, row, weights) for row in rows), key=lambda one: one.id)
 
 
-def _vectors(texts: Sequence[str]) -> list[Vectors]:
-    try:
-        return [embeddings.embed_one(text) for text in texts]
-    except EmbeddingsUnavailable:
-        log.warning("search.went_without_embeddings")
-        return []
+def _statement(asked: Asked, *, include_hidden: bool) -> str:
+    """The statement for so many phrases and terms; every text of a person's is a parameter."""
+    columns = [f"s{place}" for place in range(len(asked.phrases))]
+    distances = [f"-(m.embedding <#> %(vector{place})s::vector)" for place in range(len(columns))]
+    similarities = distances if asked.vectors else ["0::float"] * len(columns)
+    bits = [
+        f"CASE WHEN m.search_vector @@ %(term{bit})s::tsquery THEN {1 << bit}::bigint ELSE 0 END"
+        for bit in range(len(asked.terms))
+    ]
+    held = "0::bigint"
+    if bits:
+        held = (
+            f"CASE WHEN m.search_vector @@ %(any_term)s::tsquery THEN {' + '.join(bits)} ELSE 0 END"
+        )
+    floors = {"near_floor": NEAR_FLOOR, "overlap_floor": OVERLAP_FLOOR}
+    legs = [
+        leg.format(place=place, limit=CANDIDATES_PER_LEG, **floors)
+        for place in range(len(columns))
+        for leg in (_NEAR_LEG, _WORD_LEG)
+    ]
+    return _SEARCH.format(
+        similarities=", ".join(
+            f"{value} AS {name}" for value, name in zip(similarities, columns, strict=True)
+        ),
+        held=held,
+        rule="TRUE" if include_hidden else visibility.SQL,
+        nearest=f"greatest({', '.join(columns)})",
+        near_floor=NEAR_FLOOR,
+        legs=" UNION ".join(legs),
+        columns=", ".join(columns),
+        visible=visibility.SQL,
+    )
+
+
+def _operand(lexeme: str) -> str:
+    """The lexeme as a tsquery: quoted, so that no sign in it is an operator."""
+    quoted = lexeme.replace("\\", "\\\\").replace("'", "''")
+    return f"'{quoted}'"
+
+
+def _candidate(asked: Asked, row: tuple[Any, ...], weights: Sequence[float]) -> Candidate:
+    memory_id, importance, similarities, held, is_replaced, is_linked, _ = row
+    overlaps: list[float] = []
+    words: list[tuple[str, ...]] = []
+    for tokens in asked.tokens:
+        shared = [bit for bit in tokens if held >> bit & 1]
+        shared.sort(key=lambda bit: (-weights[bit], asked.terms[bit]))
+        whole = sum(weights[bit] for bit in tokens)
+        overlaps.append(sum(weights[bit] for bit in shared) / whole if whole else 0.0)
+        words.append(tuple(tokens[bit] for bit in shared))
+    return Candidate(
+        id=memory_id,
+        importance=importance,
+        similarities=tuple(similarities),
+        overlaps=tuple(overlaps),
+        words=tuple(words),
+        is_replaced=is_replaced,
+        is_linked=is_linked,
+    )

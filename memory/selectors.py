@@ -8,14 +8,42 @@ from uuid import UUID
 from django.db.models import Case, IntegerField, Prefetch, Value, When
 from django.utils import timezone
 
-from memory import search
+from memory import dates, graph_selectors, states
 from memory.constants import SEARCH_MAX
+from memory.lookup import Found, look_up
 from memory.models import Memory, MemoryQuerySet, MemorySource
-from memory.recall import context, ranked, recall
+from memory.naming import names_asked_for
+from memory.past import asks_for_past
+from memory.recall import compared, found_ids, recall
+from memory.rendering import context, element
+from memory.sentences import best_sentence, sentences
+from memory.short_ids import resolve, resolve_all
+from memory.standing import resting_on
+from memory.upkeep_selectors import receipts
+from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import NotFound
 
-__all__ = ["context", "made_of_segment", "memories", "memory", "recall"]
+__all__ = [
+    "Found",
+    "asks_for_past",
+    "best_sentence",
+    "compared",
+    "context",
+    "element",
+    "look_up",
+    "made_of_segment",
+    "memories",
+    "memory",
+    "moment",
+    "names_asked_for",
+    "recall",
+    "receipts",
+    "resolve",
+    "resolve_all",
+    "resting_on",
+    "sentences",
+]
 
 
 def memories(
@@ -23,19 +51,25 @@ def memories(
     *,
     q: str = "",
     archived: bool | None = False,
+    state: str | None = None,
     wing: str | None = None,
     room: str | None = None,
     memory_type: str | None = None,
+    entity: UUID | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> MemoryQuerySet:
     """The person's memories with their sources, newest first; `archived=None` means both kinds.
 
+    `state`, one of states.STATES, takes the place of `archived`.
     With `q` only those that answer it, by words or meaning, in the annotated order `place`, best
-    first. `since` and `until` bound the time a memory was stored, both inclusive.
+    first. `since` and `until` bound the time a memory was stored, both inclusive. `entity` keeps
+    those that mention it under any of its names; NotFound if the user has no such entity.
     """
     found: MemoryQuerySet = _with_sources(Memory.objects.for_user(user))
-    if archived is not None:
+    if state is not None:
+        found = found.filter(states.of(state, now=timezone.now()))
+    elif archived is not None:
         found = found.filter(archived_at__isnull=not archived)
     bounds = {
         "wing": wing,
@@ -45,10 +79,11 @@ def memories(
         "created_at__lte": until,
     }
     found = found.filter(**{name: value for name, value in bounds.items() if value is not None})
+    if entity is not None:
+        found = found.filter(graph_selectors.mentioning(user, entity))
     if not q.strip():
         return found.order_by("-created_at", "-id")
-    candidates = search.candidates(user, [q], now=timezone.now(), include_hidden=True)
-    ids = [memory_id for memory_id, _ in ranked(candidates)][:SEARCH_MAX]
+    ids = found_ids(user, q, now=timezone.now())[:SEARCH_MAX]
     whens = [When(id=memory_id, then=Value(place)) for place, memory_id in enumerate(ids)]
     place = Case(*whens, default=Value(SEARCH_MAX), output_field=IntegerField())
     placed: MemoryQuerySet = found.filter(id__in=ids).annotate(place=place)
@@ -68,6 +103,11 @@ def made_of_segment(user: User, segment_id: UUID) -> MemoryQuerySet:
     return _with_sources(
         Memory.objects.for_user(user).filter(source_segment_id=segment_id)
     ).order_by("created_at", "id")
+
+
+def moment(user: User, text: str) -> datetime | None:
+    """An ISO 8601 date or time on the person's own clock, in UTC; None where it is none."""
+    return dates.parsed(text, accounts.zone(user))
 
 
 def _with_sources(found: MemoryQuerySet) -> MemoryQuerySet:

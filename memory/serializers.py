@@ -156,6 +156,9 @@ class RecallRequest(serializers.Serializer):
     )
 
 
+PATHS = ("meaning", "words", "entity", "link", "kept")
+
+
 class FactorsOut(serializers.Serializer):
     relevance = serializers.FloatField(help_text="Cosine to the query, 0 to 1.")
     overlap = serializers.FloatField(help_text="Weighted share of the query's words it holds.")
@@ -168,6 +171,7 @@ class RecallItemOut(serializers.Serializer):
     tokens = serializers.IntegerField()
     score = serializers.FloatField()
     why = serializers.CharField()
+    path = serializers.ChoiceField(choices=PATHS)
     factors = FactorsOut()
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from memory.imprint import Imprint as Imprint
+from memory.models import Memory
 from memory.models import Trust as Trust
+from mira_site.accounts.models import User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +35,121 @@ class SourceRef:
     said_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
-    """A memory that answers a query.
+Path = Literal["meaning", "words", "entity", "link", "kept"]
 
-    `score` orders the items of one recall and means nothing across two. `similarity` is the cosine
-    to the nearest query (0 without embeddings), `overlap` the share of the queries' words, rare
-    ones counting more, that the memory holds. `sources` are in the order they were said.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a score is made of, each from 0 to 1.
+
+    `similarity` is the cosine to the nearest phrase (0 without embeddings); `overlap` the share of
+    a phrase's words, rare ones counting more, that the memory holds; `relevance` what ranks and
+    values of both come to; `importance` the memory's own.
+    """
+
+    similarity: float = 0.0
+    overlap: float = 0.0
+    relevance: float = 0.0
+    importance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why a memory came up: by which path, for which phrase, and on whose words it rests.
+
+    `text` says it in short for people. `sentence` and `said_at` are of the newest source. By path
+    "link" `phrase` is empty, and `linked_to` the memory that brought it along.
+    """
+
+    text: str
+    path: Path
+    phrase: str = ""
+    words: tuple[str, ...] = ()
+    name: str = ""
+    linked_to: UUID | None = None
+    sentence: str = ""
+    said_at: datetime | None = None
+    parts: Parts = Parts()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A note on a memory."""
+
+    text: str
+    added_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryView:
+    """A memory as it is shown: its text, and what keeps the text from being taken for more.
+
+    `origin` says whose word it is where it is not the person's own. `disputed_by` are memories that
+    cannot be true beside it, undecided; `replaced_by` those that took its place.
     """
 
     id: UUID
     short_id: str
     text: str
     created_at: datetime
-    happens_at: datetime | None
+    happens_at: datetime | None = None
+    expires_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    origin: str = ""
+    sources: tuple[SourceRef, ...] = ()
+    notes: tuple[Note, ...] = ()
+    disputed_by: tuple[UUID, ...] = ()
+    replaced_by: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedMemory(MemoryView):
+    """A memory that hangs together with one that came up, `depth` hops from it.
+
+    `outward` says that the link is read from the other to it; `score` compares what is linked.
+    """
+
+    link_type: str
+    outward: bool
+    bond: str
+    reasoning: str
+    depth: int
     score: float
-    why: str
-    sources: tuple[SourceRef, ...]
-    similarity: float = 0.0
-    overlap: float = 0.0
+    why: Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled(MemoryView):
+    """A memory that answers a query, with the best of what is linked to it.
+
+    `score` orders the fresh items of one recall and means nothing across two.
+    """
+
+    score: float
+    why: Why
+    is_past: bool = False
+    linked: tuple[LinkedMemory, ...] = ()
+
+    @property
+    def similarity(self) -> float:
+        return self.why.parts.similarity
+
+    @property
+    def overlap(self) -> float:
+        return self.why.parts.overlap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A memory that came up before, and how near it is to what is said now (cosine)."""
+
+    id: UUID
+    text: str
+    similarity: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +179,31 @@ class RecallContext:
     tokens: int
     budget_tokens: int
     items: tuple[ContextItem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What is being forgotten: where it was said, and by which words other texts quote it."""
+
+    user: User
+    memory_ids: frozenset[UUID]
+    sources: tuple[SourceRef, ...]
+    imprint: Imprint
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """What a receiver of services.being_forgotten did; unfinished if texts are still to be written.
+    """
+
+    counts: Mapping[str, int]
+    is_finished: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """Memories that rest on some messages: on them alone, or on others too."""
+
+    alone: tuple[Memory, ...]
+    among_others: tuple[Memory, ...]

@@ -29,7 +29,7 @@ DIMENSIONS = 384
 MAX_WORD_PIECES = 256  # sentence_bert_config.json of the model
 BATCH = 32  # texts in one pass; larger ones gain nothing on a CPU
 MAX_THREADS = 2  # a short query gains nothing from more, and all processes share the cores
-CACHED_QUERIES = 512  # vectors of 1.5 kB
+CACHED_QUERIES = 512  # calls, each of a few vectors of 1.5 kB
 
 Vectors = npt.NDArray[np.float32]
 Encoder = Callable[[Sequence[str]], Vectors]
@@ -57,14 +57,29 @@ def embed(texts: Sequence[str]) -> Vectors:
 
 
 @lru_cache(maxsize=CACHED_QUERIES)
+def embed_queries(texts: tuple[str, ...]) -> tuple[Vectors, ...]:
+    """One read-only vector (384,) a text, made in one pass; those of the latest calls are kept.
+
+    They are kept by call and not by text: beside other texts a vector has other last digits, and
+    the same question is to give the same bytes, whatever was asked before.
+    Raises EmbeddingsUnavailable if the model cannot be loaded.
+    """
+    vectors = embed(texts)
+    vectors.setflags(write=False)
+    return tuple(vectors)
+
+
 def embed_one(text: str) -> Vectors:
-    """The vector of one text, (384,), read-only; the latest queries are kept.
+    """The vector of one text, (384,), read-only, kept like those of `embed_queries`.
 
     Raises EmbeddingsUnavailable if the model cannot be loaded.
     """
-    vector: Vectors = embed([text])[0]
-    vector.setflags(write=False)
-    return vector
+    return embed_queries((text,))[0]
+
+
+def forget_queries() -> None:
+    """Drop the vectors that are kept."""
+    embed_queries.cache_clear()
 
 
 def warm(*, after_s: float = 0.0) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 from conversations.trinkets.base import Slot, trinket
 from conversations.types import TurnContext
-from mira_site.prompts import quoted
+from memory import selectors as memory
 
 
 @trinket("memories", slot=Slot.HUD, order=30)
@@ -12,17 +14,6 @@ def memories(turn: TurnContext) -> str:
     """Escaped and labelled: a memory is data, whatever its text says."""
     if not turn.surfaced:
         return "<memories>Nothing came up for this message.</memories>"
-    zone = turn.now.tzinfo
-    lines = ["<memories>"]
-    for item in turn.surfaced:
-        happens = (
-            f' happens="{item.happens_at.astimezone(zone):%d %B %Y, %H:%M}"'
-            if item.happens_at
-            else ""
-        )
-        known = f"{item.created_at.astimezone(zone):%d %B %Y}"
-        lines.append(
-            f'<memory id="{item.short_id}" from="{known}"{happens}>{quoted(item.text)}</memory>'
-        )
-    lines.append("</memories>")
-    return "\n".join(lines)
+    zone = ZoneInfo(turn.person.timezone)
+    lines = (memory.element(item, zone=zone) for item in turn.surfaced)
+    return "\n".join(["<memories>", *lines, "</memories>"])

@@ -40,7 +40,7 @@ def embeddings_away(monkeypatch):
         def away(folder: object) -> embeddings.Encoder:
             raise EmbeddingsUnavailable("The embedding model could not be loaded.")
 
-        embeddings.embed_one.cache_clear()
+        embeddings.forget_queries()
         monkeypatch.setattr(embeddings, "_loaded", [])
         monkeypatch.setattr(embeddings, "_load", away)
 

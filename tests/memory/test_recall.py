@@ -73,9 +73,9 @@ def test_several_queries_are_answered_together(as_alice, past):
 
 def test_a_recalled_memory_says_why_and_from_where(as_alice, past):
     item = selectors.recall(as_alice, "What is my boat called?", now=NOW)[0]
-    assert item.why.startswith("matches “")
-    assert "boat" in item.why
-    assert item.why.endswith("said on 28 November 2026")
+    assert item.why.text.startswith("matches “")
+    assert "boat" in item.why.text
+    assert item.why.text.endswith("said on 28 November 2026")
     (source,) = item.sources
     assert source.message_id == past.messages[0].message_id
     assert source.sentence == "My boat is called Merula."
@@ -85,7 +85,7 @@ def test_a_recalled_memory_says_why_and_from_where(as_alice, past):
 
 def test_what_shares_no_word_is_said_to_be_close_in_meaning(as_alice, past):
     item = selectors.recall(as_alice, "occupation", now=NOW)[0]
-    assert item.why == "close in meaning, said on 28 November 2026"
+    assert item.why.text == "close in meaning, said on 28 November 2026"
 
 
 def test_an_archived_memory_is_never_recalled(as_alice):
@@ -148,7 +148,7 @@ def test_without_embeddings_the_words_still_answer(as_alice, past, monkeypatch):
         raise EmbeddingsUnavailable("Away.")
 
     monkeypatch.setattr(embeddings, "_encoder", away)
-    embeddings.embed_one.cache_clear()
+    embeddings.forget_queries()
     assert "Merula" in recalled(as_alice, "What is my boat called?")[0]
     assert recalled(as_alice, "occupation") == []
 
