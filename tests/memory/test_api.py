@@ -205,7 +205,7 @@ def test_recall_answers_within_the_budget(api, boat):
     body = api.post(f"{URL}recall/", asked, format="json").json()
     (item,) = body["items"]
     assert set(body) == {"context", "tokens", "budget", "items"}
-    assert set(item) == {"id", "mode", "text", "tokens", "score", "why", "factors"}
+    assert set(item) == {"id", "mode", "text", "tokens", "score", "why", "path", "factors"}
     assert (item["id"], item["mode"], item["text"]) == (str(boat.id), "verbatim", boat.text)
     assert set(item["factors"]) == {"relevance", "overlap"}
     assert "Merula" in body["context"]
