@@ -1,0 +1,308 @@
+"""Latency of a recall over that of its floor: the same embedding and the plain exact vector scan.
+
+Starts its own PostgreSQL and Redis on a data directory that is removed afterwards, fills a database
+of 200,000 memories, of which one person has 1,000, one 10,000 and one 100,000 (their rows lie
+scattered among all others', as they would after a year), then asks in turns: `memories/recall/`
+through the API view, and the floor, under the same row-level security, each with no cached vector.
+Prints p50 and p95 of both and the ratios, which are what counts on a machine that does other things,
+and what a turn's recall takes (several phrases, names, kept memories).
+
+    .venv/bin/python -m benchmarks.recall_latency [--queries 60] [--rows 200000] [--keep FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+
+SIZES = (1_000, 10_000, 100_000)
+STRANGERS = 200  # among whom the other rows are spread
+EMBEDDED_TEXTS = 2_000  # texts with a vector of their own; the others' are these, moved a little
+MOVED = 0.5  # length of that move
+CHUNK = 2_000
+WARM_UP = 3  # rounds that fill pools and caches on both sides
+SEED = 20_261_130
+
+NAMES = """Anna Ben Clara David Emma Felix Greta Hugo Ida Jonas Klara Leo Mia Noah Olga Paul Rosa Sam
+Tina Uwe Vera Willi Yara Zoe Marta Nils Petra Ravi Sofia Tom""".split()
+KIN = "sister brother mother father cousin neighbour boss colleague friend doctor teacher".split()
+PLACES = """Lisbon Graz Oslo Berlin Porto Vienna Naples Ghent Prague Zurich Split Turku Galway Bergen
+Lyon Seville Krakow Riga Tallinn Malmo""".split()
+THINGS = """boat piano garden bicycle camera novel telescope kitchen greenhouse violin laptop tent
+sofa kettle motorbike drone kayak loom printer sourdough aquarium guitar passport rucksack""".split()
+DEEDS = """repaired painted bought sold lost found borrowed cleaned photographed insured inherited
+measured replaced moved hid restored catalogued shipped tuned rented""".split()
+LIKES = """hiking chess jazz sushi pottery opera climbing gardening crosswords swimming documentaries
+cycling knitting astronomy poetry baking badminton theatre""".split()
+WORK = """nurse architect plumber teacher biologist carpenter pharmacist translator baker pilot
+librarian surveyor goldsmith electrician""".split()
+ILLS = "nuts pollen penicillin gluten cats wasps latex shellfish dust aspirin".split()
+TEMPLATES = (
+    "{name}, my {kin}, lives in {place} and works as a {work}.",
+    "I {deed} the {thing} that {name} gave me in {place} for {number} euros.",
+    "My {kin} {name} is allergic to {ill} and carries a pen.",
+    "I love {like}, most of all with {name} on Sunday mornings.",
+    "{name} {deed} the old {thing} before the trip to {place}.",
+    "The appointment with Dr. {name} about {ill} is in room {number}.",
+    "In {place} I {deed} a {thing} and met {name}, who is into {like}.",
+    "My {thing} stands in the cellar of house {number} in {place}.",
+    "{name} and I decided to go {like} every week instead of {other}.",
+    "I promised {name} to return the {thing} by the end of week {number}.",
+)
+QUESTIONS = (
+    "Where does my {kin} {name} live?",
+    "What did I do with the {thing}?",
+    "Who is allergic to {ill}?",
+    "How much was the {thing} that {name} gave me in {place}?",
+    "What do {name} and I like to do together?",
+    "When is my appointment about {ill}?",
+    "Who did I meet in {place}, and what are they into?",
+    "I was thinking about {like} again. Did {name} not decide something about that with me?",
+)
+
+
+def filled(template: str, dice: random.Random) -> str:
+    return template.format(
+        name=dice.choice(NAMES),
+        kin=dice.choice(KIN),
+        place=dice.choice(PLACES),
+        thing=dice.choice(THINGS),
+        deed=dice.choice(DEEDS),
+        like=dice.choice(LIKES),
+        other=dice.choice(LIKES),
+        work=dice.choice(WORK),
+        ill=dice.choice(ILLS),
+        number=dice.randrange(2, 400),
+    )
+
+
+@contextmanager
+def services(folder: Path) -> Iterator[None]:
+    """PostgreSQL and Redis of this run's own, and Django set up on them."""
+    os.environ.update(
+        MIRA_DATA_DIR=str(folder), DJANGO_SETTINGS_MODULE="mira_site.settings", DATABASE_URL="",
+        REDIS_URL="", ANTHROPIC_API_KEY="", ANTHROPIC_BASE_URL="", LOG_FORMAT="json",
+    )  # fmt: skip
+    from mira_site import embedded, processes  # noqa: PLC0415
+
+    embedded.prepare_postgres(folder)
+    embedded.prepare_redis(folder)
+    commands = (embedded.postgres(folder), embedded.redis_server(folder, durable=False))
+    with (folder / "services.log").open("wb") as log:
+        running = [(command, processes.spawn(command, output=log)) for command in commands]
+        try:
+            redis_url = embedded.urls(folder).redis_url
+            embedded.wait_until(lambda: embedded.postgres_is_up(folder), name="PostgreSQL")
+            embedded.wait_until(lambda: embedded.redis_answers(redis_url), name="Redis")
+            import django  # noqa: PLC0415
+
+            django.setup()
+            yield
+        finally:
+            for command, process in reversed(running):
+                processes.end(process, command, grace_s=20)
+
+
+# --- Filling -----------------------------------------------------------------------------------
+def fill(rows: int) -> None:
+    """Everybody's memories, in an order as if all had talked in turns."""
+    from django.core.management import call_command  # noqa: PLC0415
+    from django.db import connection  # noqa: PLC0415
+
+    from mira_site import embeddings, isolation  # noqa: PLC0415
+    from mira_site.accounts.models import User  # noqa: PLC0415
+
+    call_command("migrate", verbosity=0)
+    dice, noise = random.Random(SEED), np.random.default_rng(SEED)
+    texts = [filled(dice.choice(TEMPLATES), dice) for _ in range(EMBEDDED_TEXTS)]
+    print(f"embedding {EMBEDDED_TEXTS} texts …", flush=True)
+    vectors = embeddings.embed(texts)
+    everybody = []
+    for size in SIZES:
+        owner = User.objects.create_user(name_of(size), f"{name_of(size)}@example.org").pk
+        everybody += [owner] * size
+    strangers = User.objects.bulk_create(
+        User(username=f"stranger{number}", email=f"s{number}@example.org")
+        for number in range(STRANGERS)
+    )
+    everybody += [dice.choice(strangers).pk for _ in range(rows - len(everybody))]
+    dice.shuffle(everybody)
+    print(f"storing {len(everybody):,} memories …", flush=True)
+    with isolation.all_users("benchmark"):
+        for start in range(0, len(everybody), CHUNK):
+            copy(connection, everybody[start : start + CHUNK], start, vectors, dice, noise)
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM (ANALYZE) memory_memories")
+
+
+def name_of(size: int) -> str:
+    return f"person{size}"
+
+
+def copy(
+    connection: Any,
+    owners: list[UUID],
+    start: int,
+    vectors: Any,
+    dice: random.Random,
+    noise: np.random.Generator,
+) -> None:
+    from memory.duplicates import text_hash  # noqa: PLC0415
+    from memory.models import Memory, Stakes, Trust  # noqa: PLC0415
+    from memory.storage import literal  # noqa: PLC0415
+
+    first = datetime(2025, 1, 1, tzinfo=UTC)
+    memories = []
+    for number, owner in enumerate(owners, start=start):
+        moved = vectors[number % EMBEDDED_TEXTS] + noise.normal(
+            scale=MOVED / vectors.shape[1] ** 0.5, size=vectors.shape[1]
+        ).astype(np.float32)
+        at = first + timedelta(minutes=number)
+        text = f"{filled(TEMPLATES[number % len(TEMPLATES)], dice)} ({number})"
+        memories.append(
+            {
+                "id": uuid4(),
+                "user_id": owner,
+                "text": text,
+                "text_hash": text_hash(text, None),
+                "memory_type": "fact",
+                "wing": "",
+                "room": "",
+                "importance": round(dice.random(), 3),
+                "created_at": at,
+                "updated_at": at,
+                "created_use_day": number // 500,
+                "archive_reason": "",
+                "trust": Trust.SAID.value,
+                "stakes": Stakes.ORDINARY.value,
+                "embedding": literal(moved / np.linalg.norm(moved)),
+            }
+        )
+    columns, table = ", ".join(memories[0]), Memory._meta.db_table
+    with connection.cursor() as cursor:
+        # COPY does not write into a table with row-level security.
+        cursor.execute(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS batch AS SELECT {columns} FROM {table} LIMIT 0"
+        )
+        cursor.execute("TRUNCATE batch")
+        with cursor.copy(f"COPY batch ({columns}) FROM STDIN") as rows:
+            for memory in memories:
+                rows.write_row(list(memory.values()))
+        cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM batch")
+
+
+# --- Measuring ---------------------------------------------------------------------------------
+def measure(size: int, queries: int) -> dict[str, list[float]]:
+    """Milliseconds of each way, asked in turns, in an order by chance."""
+    from django.conf import settings  # noqa: PLC0415
+    from django.db import connection  # noqa: PLC0415
+    from django.utils import timezone  # noqa: PLC0415
+    from rest_framework.test import APIClient  # noqa: PLC0415
+
+    from conversations import phrases  # noqa: PLC0415
+    from conversations.models import Message  # noqa: PLC0415
+    from memory import selectors  # noqa: PLC0415
+    from memory.storage import literal  # noqa: PLC0415
+    from mira_site import embeddings, isolation  # noqa: PLC0415
+    from mira_site.accounts.models import User  # noqa: PLC0415
+
+    settings.ALLOWED_HOSTS = ["testserver"]
+    user = User.objects.get(username=name_of(size))
+    client = APIClient()
+    client.force_login(user)
+    said: list[Message] = [Message(role="user", text="I saw Anna and her boat yesterday.")]
+    kept: list[UUID] = []
+
+    def floor(query: str) -> None:
+        vector = embeddings.embed([query])[0]
+        with isolation.acting_as(user.pk), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT id FROM memory_memories WHERE user_id = %s"
+                " ORDER BY embedding <=> %s::vector LIMIT 10",
+                [user.pk, literal(vector)],
+            )
+            cursor.fetchall()
+
+    def recall(query: str) -> None:
+        answer = client.post("/api/v1/memories/recall/", {"query": query}, format="json")
+        if answer.status_code != 200 or not answer.json()["items"]:
+            raise SystemExit(f"No recall: {answer.status_code} {answer.content[:500]!r}")
+
+    def turn(query: str) -> None:
+        history = [*said, Message(role="user", text=query)]
+        asked = phrases.queries(history)
+        with isolation.acting_as(user.pk):
+            selectors.compared(user, kept, asked, now=timezone.now())
+            found = selectors.recall(
+                user,
+                asked,
+                now=timezone.now(),
+                names=phrases.names(history),
+                kept_ids=kept[:3],
+            )
+        kept[:] = [item.id for item in found]
+
+    dice = random.Random(SEED + size)
+    ways: dict[str, Callable[[str], None]] = {"floor": floor, "recall": recall, "turn": turn}
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(queries + WARM_UP):
+        query = filled(QUESTIONS[number % len(QUESTIONS)], dice)
+        for name in dice.sample(list(ways), len(ways)):
+            embeddings.forget_queries()
+            started = time.perf_counter()
+            ways[name](query)
+            if number >= WARM_UP:
+                taken[name].append((time.perf_counter() - started) * 1000)
+    return taken
+
+
+def report(size: int, taken: dict[str, list[float]]) -> None:
+    labels = {"floor": "embedding and scan", "recall": "memories/recall/", "turn": "in a turn"}
+    print(f"\n{size:>7,} memories            p50         p95     ratios")
+    points = {
+        name: (statistics.median(values), float(np.percentile(values, 95)))
+        for name, values in taken.items()
+    }
+    for name, (p50, p95) in points.items():
+        ratios = f"{p50 / points['floor'][0]:8.2f} {p95 / points['floor'][1]:8.2f}"
+        print(f"  {labels[name]:22} {p50:8.1f} ms {p95:8.1f} ms {ratios}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--queries", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--keep", type=Path, help="Fill this folder once, and use it again.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mira-bench-") as temporary:
+        folder = options.keep or Path(temporary)
+        with services(folder):
+            if not (folder / "filled").exists():
+                fill(options.rows)
+                (folder / "filled").touch()
+            for size in SIZES:
+                report(size, measure(size, options.queries))
+        if options.keep is None:
+            from mira_site import embedded  # noqa: PLC0415
+
+            embedded.remove(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
