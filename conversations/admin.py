@@ -22,7 +22,8 @@ class ThreadAdmin(CuratedAdmin):
 class SegmentAdmin(CuratedAdmin):
     list_display = (
         "short_id", "user", "status", "opened_at", "last_message_at", "complexity",
-        "is_summary_by_model", "attempts", "next_attempt_at", "error_code", "private_length",
+        "is_summary_by_model", "summary_stale_at", "attempts", "next_attempt_at", "error_code",
+        "private_length",
     )  # fmt: skip
     list_filter = ("status", "is_summary_by_model")
     search_fields = ("user__username", "id")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Literal
 from uuid import UUID
 
 import structlog
@@ -14,52 +12,17 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations import passages, staleness, tasks, threads
+from conversations.aftermath import what_came_of
 from conversations.models import ForgottenPassage, Message, Segment, Thread, Turn
 from conversations.passages import Span
-from memory import selectors as memory
-from memory import services as memories
-from memory.models import ForgetReceipt
-from memory.types import Resting
+from conversations.types import Afterlife, Deleted, Rederiving
+from memory import services as memory
 from mira_site.accounts.models import User
-from mira_site.errors import BadRequest, Conflict, NotFound
+from mira_site.errors import BadRequest, Conflict
 
 log = structlog.get_logger(__name__)
 
-Afterlife = Literal["forget", "keep"]
-Rederiving = Literal["derive", "forget", "keep"]
 EDITED = "message edited"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CameOf:
-    """What came of a message: MIRA's answer to it, and the memories that rest on it."""
-
-    message: Message
-    answer: Message | None
-    resting: Resting
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
-    """What went: messages, memories, and memories that now rest on other messages alone."""
-
-    message_ids: tuple[UUID, ...]
-    forgotten: int
-    kept: int
-    receipt: ForgetReceipt | None
-
-
-def what_came_of(user: User, message_id: UUID) -> CameOf:
-    """Raises NotFound."""
-    rows = Message.objects.for_user(user).select_related("turn", "segment")
-    message = rows.defer("search_vector").filter(pk=message_id).first()
-    if message is None:
-        raise NotFound("There is no such message.")
-    return CameOf(
-        message=message,
-        answer=_answer(message),
-        resting=memory.resting_on(user, [message_id]),
-    )
 
 
 @transaction.atomic
@@ -84,8 +47,8 @@ def delete(
     is_forgotten = bool(alone) and what_came_of_it == "forget"
     receipt = None
     if is_forgotten:
-        receipt = memories.forget_all(user=user, memory_ids=[one.pk for one in alone])
-    memories.drop_sources(user=user, message_ids=ids)
+        receipt = memory.forget_all(user=user, memory_ids=[one.pk for one in alone])
+    memory.drop_sources(user=user, message_ids=ids)
     Message.objects.for_user(user).filter(pk__in=ids).delete()
     _leave_no_husk(user, came.message)
     _settle(user, thread, came.message.segment, at=timezone.now())
@@ -121,10 +84,10 @@ def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving
         )
     before = _forgotten_texts(message)
     if what_came_of_it == "forget" and came.resting.alone:
-        memories.forget_all(user=user, memory_ids=[one.pk for one in came.resting.alone])
+        memory.forget_all(user=user, memory_ids=[one.pk for one in came.resting.alone])
     elif what_came_of_it == "derive":
         for one in alone:
-            memories.archive(user=user, memory_id=one.pk, reason=EDITED)
+            memory.archive(user=user, memory_id=one.pk, reason=EDITED)
     now = timezone.now()
     message.text, message.edited_at = text, now
     message.content = [{"type": "text", "text": text}]
@@ -145,15 +108,6 @@ def _quiet_thread(user: User) -> Thread:
     return thread
 
 
-def _answer(message: Message) -> Message | None:
-    if message.role != Message.Role.USER or message.turn is None:
-        return None
-    found: Message | None = (
-        message.turn.messages.filter(role=Message.Role.ASSISTANT).defer("search_vector").first()
-    )
-    return found
-
-
 def _leave_no_husk(user: User, message: Message) -> None:
     """A turn without messages goes, and a segment without messages, with all that told of it."""
     turns = Turn.objects.for_user(user).filter(pk=message.turn_id)
@@ -164,7 +118,8 @@ def _leave_no_husk(user: User, message: Message) -> None:
 
 def _settle(user: User, thread: Thread, segment: Segment, *, at: datetime) -> None:
     """The segment's summary is written anew, and open pages read the thread again."""
-    touched = [segment.pk] if staleness.make_stale(user, [segment.pk], at=at) else []
+    ids = [segment.pk]
+    touched = ids if staleness.make_stale(user, ids, at=at, titles=ids) else []
     transaction.on_commit(partial(_follow_up, thread.user_id, touched), robust=True)
 
 

@@ -160,6 +160,54 @@ class Messages(APIView):
         )
 
 
+class MessageDetail(APIView):
+    @extend_schema(
+        request=shapes.MessageChange,
+        responses={
+            200: shapes.MessageOut,
+            409: OpenApiResponse(
+                description="MIRA is answering, or say what shall become of what came of it."
+            ),
+        },
+    )
+    def patch(self, request: UserRequest, message_id: UUID) -> Response:
+        """Change what you said. Its part of the conversation is summarised anew."""
+        given = shapes.MessageChange(data=request.data)
+        given.is_valid(raise_exception=True)
+        services.edit_message(
+            user=request.user,
+            message_id=message_id,
+            text=given.validated_data["text"],
+            what_came_of_it=given.validated_data.get("what_came_of_it"),
+        )
+        return Response(presenting.message(selectors.message(request.user, message_id)))
+
+    @extend_schema(
+        parameters=[shapes.MessageDeletion],
+        responses={
+            200: shapes.MessageDeleted,
+            409: OpenApiResponse(
+                description="MIRA is answering, or say what shall become of what came of it."
+            ),
+        },
+    )
+    def delete(self, request: UserRequest, message_id: UUID) -> Response:
+        """Delete a message for good, its answer too unless `with_answer=false`."""
+        given = shapes.MessageDeletion(data=request.query_params)
+        given.is_valid(raise_exception=True)
+        gone = services.delete_message(
+            user=request.user, message_id=message_id, **given.validated_data
+        )
+        return Response(presenting.deleted(gone))
+
+
+class MessageAftermath(APIView):
+    @extend_schema(responses=shapes.CameOfOut)
+    def get(self, request: UserRequest, message_id: UUID) -> Response:
+        """What came of a message: ask before it is deleted or changed."""
+        return Response(presenting.came_of(selectors.what_came_of(request.user, message_id)))
+
+
 class MessageSearch(APIView):
     @extend_schema(parameters=[shapes.SearchQuery], responses=shapes.SearchOut)
     def get(self, request: UserRequest) -> Response:

@@ -20,10 +20,10 @@ from conversations import (
     tasks,
     threads,
 )
-from conversations.amending import Afterlife, Deleted, Rederiving
 from conversations.constants import MESSAGE_MAX_CHARS
 from conversations.events import Event
 from conversations.models import Message, Segment, Turn
+from conversations.types import Afterlife, Deleted, Rederiving
 from memory import services as memory
 from mira_site.accounts import services as accounts
 from mira_site.accounts.models import User

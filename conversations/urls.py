@@ -17,6 +17,8 @@ api: list[URLPattern | URLResolver] = [
     path("turns/<uuid:turn_id>/retry/", operations.TurnRetry.as_view()),
     path("messages/", operations.Messages.as_view()),
     path("messages/search/", operations.MessageSearch.as_view()),
+    path("messages/<uuid:message_id>/", operations.MessageDetail.as_view()),
+    path("messages/<uuid:message_id>/what-came-of-it/", operations.MessageAftermath.as_view()),
     path("segments/", operations.Segments.as_view()),
     path("segments/collapse/", operations.SegmentCollapse.as_view()),
     path("segments/<uuid:segment_id>/", operations.SegmentDetail.as_view()),

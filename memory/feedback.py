@@ -103,7 +103,10 @@ def judge(
 def take_back(
     *, user: User, memory_id: UUID, verdict: Verdict, reopened: Sequence[UUID] = ()
 ) -> Memory:
-    """Undo a verdict; what it had reopened is closed again. Raises NotFound, BadRequest, Conflict."""
+    """Undo a verdict; what it had reopened is closed again.
+
+    Raises NotFound, BadRequest, Conflict.
+    """
     if verdict == Verdict.FORGET:
         raise BadRequest("What is forgotten cannot be brought back.")
     if verdict == Verdict.WRONG:
@@ -119,6 +122,17 @@ def take_back(
         memory.muted_at = None
     _save(memory)
     log.info("memory.verdict_taken_back", memory=memory.short_id, verdict=verdict.value)
+    return memory
+
+
+@transaction.atomic
+def release(*, user: User, memory_id: UUID) -> Memory:
+    """What was held back may come up: the person has looked. Raises NotFound."""
+    memory = _locked(user, memory_id)
+    if memory.quarantined_at is not None:
+        memory.quarantined_at, memory.confirmed_at = None, timezone.now()
+        memory.save(update_fields=["quarantined_at", "confirmed_at", "updated_at"])
+        log.info("memory.released", memory=memory.short_id)
     return memory
 
 

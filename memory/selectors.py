@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Case, IntegerField, Prefetch, Value, When
+from django.db.models import Case, IntegerField, Prefetch, QuerySet, Value, When
 from django.utils import timezone
 
 from memory import dates, graph_selectors, states
 from memory.constants import SEARCH_MAX
 from memory.lookup import Found, look_up
-from memory.models import Memory, MemoryQuerySet, MemorySource
+from memory.models import Memory, MemoryQuerySet, MemorySource, Merge
 from memory.naming import names_asked_for
 from memory.past import asks_for_past
 from memory.recall import compared, found_ids, recall
@@ -35,6 +35,7 @@ __all__ = [
     "made_of_segment",
     "memories",
     "memory",
+    "merges",
     "moment",
     "names_asked_for",
     "recall",
@@ -103,6 +104,16 @@ def made_of_segment(user: User, segment_id: UUID) -> MemoryQuerySet:
     return _with_sources(
         Memory.objects.for_user(user).filter(source_segment_id=segment_id)
     ).order_by("created_at", "id")
+
+
+def merges(user: User) -> QuerySet[Merge]:
+    """What was merged of the person's, with its parts; vectors stay in the database."""
+    plain = Memory.objects.for_user(user).defer("embedding", "search_vector")
+    parts = Prefetch("sources", plain.order_by("created_at", "id"))
+    found: QuerySet[Merge] = Merge.objects.for_user(user).prefetch_related(
+        parts, Prefetch("result", plain)
+    )
+    return found
 
 
 def moment(user: User, text: str) -> datetime | None:

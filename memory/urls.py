@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from memory import api as operations
-from memory import graph_api, graph_views, views
+from memory import feedback_api, graph_api, graph_views, merge_api, upkeep_views, views
 
 pages: list[URLPattern | URLResolver] = [
     path("memories/", views.memories, name="memories"),
@@ -31,6 +31,22 @@ pages: list[URLPattern | URLResolver] = [
         graph_views.forget,
         name="memory_entity_forget",
     ),
+    path("memories/questions/", upkeep_views.questions, name="memory_questions"),
+    path(
+        "memories/questions/<uuid:conflict_id>/", upkeep_views.resolve, name="memory_question"
+    ),
+    path("memories/held-back/", upkeep_views.held_back, name="memory_held_back"),
+    path("memories/<uuid:memory_id>/release/", upkeep_views.release, name="memory_release"),
+    path("memories/faded/", upkeep_views.faded, name="memory_faded"),
+    path("memories/merged/", upkeep_views.merged, name="memory_merged"),
+    path("memories/merged/<uuid:merge_id>/undo/", upkeep_views.undo, name="memory_merge_undo"),
+    path("memories/forgotten/", upkeep_views.forgotten, name="memory_forgotten"),
+    path("memories/<uuid:memory_id>/feedback/", upkeep_views.judge, name="memory_judge"),
+    path(
+        "memories/<uuid:memory_id>/feedback/undo/",
+        upkeep_views.take_back,
+        name="memory_take_back",
+    ),
     path("memories/<uuid:memory_id>/graph/", graph_views.graph_page, name="memory_graph"),
     path("memories/<uuid:memory_id>/link/", graph_views.link, name="memory_link"),
     path(
@@ -46,7 +62,11 @@ pages: list[URLPattern | URLResolver] = [
 ]
 api: list[URLPattern | URLResolver] = [
     path("memories/", operations.Memories.as_view()),
+    path("memories/forgotten/", feedback_api.Receipts.as_view()),
     path("memories/recall/", operations.MemoryRecall.as_view()),
+    path("memories/merge/", merge_api.MemoryMerge.as_view()),
+    path("memories/merges/", merge_api.Merges.as_view()),
+    path("memories/merges/<uuid:merge_id>/undo/", merge_api.MergeUndo.as_view()),
     path("memories/<uuid:memory_id>/", operations.MemoryDetail.as_view()),
     path("memories/<uuid:memory_id>/links/", graph_api.MemoryLinks.as_view()),
     path("memories/<uuid:memory_id>/links/<uuid:target_id>/", graph_api.MemoryLinkDetail.as_view()),
@@ -57,6 +77,8 @@ api: list[URLPattern | URLResolver] = [
     path("entities/proposals/<uuid:proposal_id>/decide/", graph_api.ProposalDecision.as_view()),
     path("entities/<uuid:entity_id>/", graph_api.EntityDetail.as_view()),
     path("entities/<uuid:entity_id>/unmerge/", graph_api.EntityUnmerge.as_view()),
+    path("memories/<uuid:memory_id>/feedback/", feedback_api.MemoryFeedback.as_view()),
+    path("memories/<uuid:memory_id>/feedback/undo/", feedback_api.MemoryFeedbackUndo.as_view()),
     path("memories/<uuid:memory_id>/archive/", operations.MemoryArchive.as_view()),
     path("memories/<uuid:memory_id>/restore/", operations.MemoryRestore.as_view()),
 ]

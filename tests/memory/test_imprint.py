@@ -8,7 +8,7 @@ from memory.imprint import imprint, words_of
 
 
 def made(*statements: str, seen: dict[str, int] | None = None, known: int = 20):
-    counts = {word: 0 for word in words_of(statements)} | (seen or {})
+    counts = dict.fromkeys(words_of(statements), 0) | (seen or {})
     return imprint(statements, seen=counts, known=known, but=["Alice"])
 
 
