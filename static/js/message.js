@@ -63,6 +63,7 @@ export class ReplyView extends View {
   #thinking = h("details", { class: "thinking", hidden: true }, h("summary", { text: "Thinking" }), h("div", { class: "thinking__text" }));
   #note = h("div", { class: "reply-note", hidden: true });
   #foot = h("footer", { class: "message__foot", hidden: true });
+  #tools = h("ul", { class: "tools", hidden: true });
   #surfaced = h("div", { class: "surfaced-slot" });
 
   /** `announce(text)` hears finished paragraphs of an answer that is being written. */
@@ -71,7 +72,7 @@ export class ReplyView extends View {
     this.turn = turn;
     this.element.dataset.turn = turn ?? "";
     this.article.setAttribute("aria-label", "MIRA");
-    this.article.append(this.#thinking, this.#body, this.#wait, this.#note, this.#foot, this.#surfaced);
+    this.article.append(this.#thinking, this.#body, this.#wait, this.#note, this.#tools, this.#foot, this.#surfaced);
     this.#growing = new GrowingText(this.#body, announce);
   }
 
@@ -97,6 +98,7 @@ export class ReplyView extends View {
     this.#thinking.hidden = true;
     this.#thinking.querySelector(".thinking__text").textContent = "";
     this.setSurfaced([]);
+    this.setTools([]);
     this.article.setAttribute("aria-busy", "true");
     this.setWaiting("Remembering");
   }
@@ -135,12 +137,25 @@ export class ReplyView extends View {
     this.#foot.replaceChildren(time(message), copyButton("Copy this answer", () => message.text));
     this.#foot.hidden = false;
     if (message.surfaced) this.setSurfaced(message.surfaced);
+    if (message.tools) this.setTools(message.tools);
   }
 
   #rest() {
     this.article.removeAttribute("aria-busy");
     this.#wait.hidden = true;
     this.#thinking.hidden = true;
+  }
+
+  /** Quiet lines: what tools were used for this answer. */
+  setTools(tools) {
+    this.#tools.replaceChildren();
+    this.#tools.hidden = true;
+    tools.forEach((tool) => this.addTool(tool));
+  }
+
+  addTool({ ok, summary }) {
+    this.#tools.append(h("li", { class: "meta", text: ok ? summary : `${summary}, without success` }));
+    this.#tools.hidden = false;
   }
 
   /** The turn ended without a whole answer. `retry` is null where it cannot be run again. */

@@ -4,6 +4,7 @@ import { toast } from "mira/toast";
 
 const SILENCE_MS = 20_000; // without an event for so long, the turn is asked how it is
 const OPEN = new Set(["queued", "running"]);
+const TOOLS = { memory_tool: "Looking into memory" };
 
 /** Event ids are Redis stream ids, `milliseconds-sequence`. */
 export function isLater(id, than) {
@@ -62,8 +63,12 @@ export class Turns {
       this.#on.grew();
     },
     "thinking.delta": ({ turn, text }) => this.#live(turn)?.addThought(text),
-    "tool.started": ({ turn, name }) => this.#live(turn)?.setWaiting(`Using ${name.replaceAll("_", " ")}`),
-    "tool.finished": ({ turn }) => this.#live(turn)?.setWaiting("Finding the words"),
+    "tool.started": ({ turn, name }) => this.#live(turn)?.setWaiting(TOOLS[name] ?? `Using ${name.replaceAll("_", " ")}`),
+    "tool.finished": ({ turn, call, ok, summary }) => {
+      const view = this.#live(turn);
+      view?.addTool({ call, ok, summary });
+      view?.setWaiting("Finding the words");
+    },
     "turn.finished": ({ turn, message }) => {
       this.#thread.replyOf(turn).clearNote();
       this.#thread.upsert(message);
