@@ -13,7 +13,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory import graph_selectors, selectors, services
-from memory.feedback_api import ReceiptSerializer
 from memory.models import Memory
 from memory.paging import MemoryPagination
 from memory.serializers import (
@@ -22,6 +21,7 @@ from memory.serializers import (
     MemorySerializer,
     RecallOut,
     RecallRequest,
+    ReceiptSerializer,
     memory_page,
 )
 from memory.types import RecallContext
@@ -62,7 +62,7 @@ class Memories(APIView):
         given = MemorySerializer(data=request.data)
         given.is_valid(raise_exception=True)
         memory = services.create(user=request.user, **given.validated_data)
-        return Response(_shown(request, memory), status=status.HTTP_201_CREATED)
+        return Response(shown(request, memory), status=status.HTTP_201_CREATED)
 
 
 class MemoryDetail(APIView):
@@ -73,7 +73,7 @@ class MemoryDetail(APIView):
         tags=TAGS,
     )
     def get(self, request: UserRequest, memory_id: UUID) -> Response:
-        return Response(_shown(request, selectors.memory(request.user, memory_id)))
+        return Response(shown(request, selectors.memory(request.user, memory_id)))
 
     @extend_schema(
         operation_id="memories_update",
@@ -86,7 +86,7 @@ class MemoryDetail(APIView):
         given = MemorySerializer(data=request.data, partial=True)
         given.is_valid(raise_exception=True)
         memory = services.edit(user=request.user, memory_id=memory_id, **given.validated_data)
-        return Response(_shown(request, memory))
+        return Response(shown(request, memory))
 
     @extend_schema(
         operation_id="memories_delete",
@@ -113,7 +113,7 @@ class MemoryArchive(APIView):
         memory = services.archive(
             user=request.user, memory_id=memory_id, reason=given.validated_data["reason"]
         )
-        return Response(_shown(request, memory))
+        return Response(shown(request, memory))
 
 
 class MemoryRestore(APIView):
@@ -125,7 +125,7 @@ class MemoryRestore(APIView):
         tags=TAGS,
     )
     def post(self, request: UserRequest, memory_id: UUID) -> Response:
-        return Response(_shown(request, services.restore(user=request.user, memory_id=memory_id)))
+        return Response(shown(request, services.restore(user=request.user, memory_id=memory_id)))
 
 
 class MemoryRecall(APIView):
@@ -165,7 +165,7 @@ def filters(request: UserRequest) -> dict[str, Any]:
     return given
 
 
-def _shown(request: UserRequest, memory: Memory) -> dict[str, Any]:
+def shown(request: UserRequest, memory: Memory) -> dict[str, Any]:
     (shown,) = _shown_all(request, [selectors.memory(request.user, memory.id)])
     return shown
 

@@ -12,25 +12,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory import feedback, selectors
+from memory.api import shown
 from memory.constants import PAGE_SIZE, PAGE_SIZE_MAX, TEXT_MAX_CHARS
 from memory.feedback import Judged, Verdict
-from memory.models import ForgetReceipt
-from memory.serializers import MemorySerializer
+from memory.serializers import MemorySerializer, ReceiptSerializer
 from mira_site.accounts.types import UserRequest
 
 TAGS = ["memories"]
 NO_SUCH = OpenApiResponse(description="There is no such memory.")
 VERDICTS = [(one.value, one.value.replace("_", " ")) for one in Verdict]
-
-
-class ReceiptSerializer(serializers.ModelSerializer):
-    """Counts of what was touched, by kind; empty `finished_at` while texts are written anew."""
-
-    counts = serializers.DictField(child=serializers.IntegerField())
-
-    class Meta:
-        model = ForgetReceipt
-        fields = ("id", "requested_at", "finished_at", "counts")
 
 
 class FeedbackRequest(serializers.Serializer):
@@ -92,13 +82,13 @@ class MemoryFeedbackUndo(APIView):
     def post(self, request: UserRequest, memory_id: UUID) -> Response:
         given = TakeBackRequest(data=request.data)
         given.is_valid(raise_exception=True)
-        feedback.take_back(
+        memory = feedback.take_back(
             user=request.user,
             memory_id=memory_id,
             verdict=Verdict(given.validated_data["verdict"]),
             reopened=given.validated_data["reopened"],
         )
-        return Response(MemorySerializer(selectors.memory(request.user, memory_id)).data)
+        return Response(shown(request, memory))
 
 
 class ReceiptPagination(CursorPagination):
@@ -123,14 +113,12 @@ class Receipts(APIView):
 
 
 def _judged(request: UserRequest, judged: Judged) -> dict[str, Any]:
-    memory = judged.memory
-    shown = selectors.memory(request.user, memory.id) if memory else None
     return {
         "verdict": judged.verdict.value,
         "said": judged.said,
         "can_undo": judged.can_undo,
         "reopened": [str(memory_id) for memory_id in judged.reopened],
         "replaced_by": str(judged.replaced_by) if judged.replaced_by else None,
-        "memory": MemorySerializer(shown).data if shown else None,
+        "memory": shown(request, judged.memory) if judged.memory else None,
         "receipt": ReceiptSerializer(judged.receipt).data if judged.receipt else None,
     }

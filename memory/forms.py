@@ -8,6 +8,7 @@ from django import forms
 
 from memory.constants import MEMORY_TYPES, PLACE_MAX_CHARS, TEXT_MAX_CHARS, TEXT_MIN_CHARS
 from memory.models import Memory
+from memory.states import STATES
 
 _MOMENT = "%Y-%m-%dT%H:%M"  # what an input of this type sends and takes
 EDITABLE = ("text", "memory_type", "happens_at", "expires_at", "wing", "room")
@@ -51,17 +52,28 @@ class MemoryForm(forms.Form):
 
 
 class FilterForm(forms.Form):
-    """What the list page is asked for; anything else is as if it were not given."""
+    """What the list page is asked for; what makes no sense is as if it were not given."""
 
     q = forms.CharField(required=False, max_length=300)
-    archived = forms.BooleanField(required=False)
+    state = forms.ChoiceField(required=False, choices=[(name, name) for name in STATES])
+    archived = forms.BooleanField(required=False)  # an older address of state=archived
+    kind = forms.ChoiceField(
+        label="Kind",
+        required=False,
+        choices=[("", "Any"), *((kind, kind.replace("_", " ")) for kind in MEMORY_TYPES)],
+    )
+    since = forms.DateField(
+        label="Noted from", required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    until = forms.DateField(
+        label="Noted until", required=False, widget=forms.DateInput(attrs={"type": "date"})
+    )
+    entity = forms.UUIDField(required=False)
     after = forms.CharField(required=False, max_length=100)
 
     def asked(self) -> dict[str, Any]:
+        """The fields; empty ones are "" or None. `state` is always one of STATES."""
         self.is_valid()
-        given = self.cleaned_data
-        return {
-            "q": given.get("q", ""),
-            "archived": given.get("archived", False),
-            "after": given.get("after", ""),
-        }
+        given = {name: self.cleaned_data.get(name) or "" for name in self.fields}
+        given["state"] = given["state"] or ("archived" if given["archived"] else "active")
+        return given

@@ -22,7 +22,7 @@ from memory.constants import (
 )
 from memory.graph_selectors import Around
 from memory.graph_serializers import LinkOut, MentionOut
-from memory.models import Memory
+from memory.models import ForgetReceipt, Memory
 
 
 class SourceMessageOut(serializers.Serializer):
@@ -191,3 +191,13 @@ def memory_page() -> serializers.Serializer:
             "previous": serializers.URLField(allow_null=True),
         },
     )
+
+
+class ReceiptSerializer(serializers.ModelSerializer):
+    """Counts of what was touched, by kind; empty `finished_at` while texts are written anew."""
+
+    counts = serializers.DictField(child=serializers.IntegerField())
+
+    class Meta:
+        model = ForgetReceipt
+        fields = ("id", "requested_at", "finished_at", "counts")

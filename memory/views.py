@@ -13,13 +13,23 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import graph_views, paging, selectors, services
+from memory import (
+    dates,
+    graph_selectors,
+    graph_views,
+    pages,
+    paging,
+    selectors,
+    services,
+    upkeep_selectors,
+)
 from memory.forms import FilterForm, MemoryForm
 from memory.models import Memory
+from memory.past import span
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.types import SignedInRequest
 from mira_site.errors import DependencyError, NotFound, RequestError
@@ -29,18 +39,37 @@ from mira_site.errors import DependencyError, NotFound, RequestError
 @login_required
 def memories(request: SignedInRequest) -> HttpResponse:
     """The list, newest first, or what a search finds, best first."""
-    asked = FilterForm(request.GET).asked()
-    found = selectors.memories(request.user, q=asked["q"], archived=asked["archived"])
+    form = FilterForm(request.GET, auto_id="filter-%s", label_suffix="")
+    asked = form.asked()
+    zone = accounts.zone(request.user)
+    try:
+        about = graph_selectors.entity(request.user, asked["entity"]) if asked["entity"] else None
+    except NotFound:
+        about = None
+    found = selectors.memories(
+        request.user,
+        q=asked["q"],
+        state=asked["state"],
+        memory_type=asked["kind"] or None,
+        entity=about.id if about else None,
+        since=dates.start_of(asked["since"], zone) if asked["since"] else None,
+        until=dates.end_of(asked["until"], zone) if asked["until"] else None,
+    )
     page = paging.page(found, after_row="" if asked["q"] else asked["after"])
-    filters = {"q": asked["q"], "archived": "1" if asked["archived"] else ""}
-    kept = {name: value for name, value in filters.items() if value}
-    return _render(
+    narrowing = {name: asked[name] for name in ("kind", "since", "until", "entity") if asked[name]}
+    state = {"state": asked["state"]} if asked["state"] != "active" else {}
+    kept = {**state, **narrowing, **({"q": asked["q"]} if asked["q"] else {})}
+    return pages.page(
         request,
         "memory/memories.html",
         {
             "page": page,
+            "form": form,
             "q": asked["q"],
-            "archived": asked["archived"],
+            "state": asked["state"],
+            "about": about,
+            "is_narrowed": bool(narrowing),
+            "kept_query": urlencode({k: v for k, v in kept.items() if k != "state"}),
             "older_query": urlencode({**kept, "after": page.older}) if page.older else "",
             "is_first": not asked["after"],
         },
@@ -52,7 +81,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
 def memory(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """One memory and every message it rests on."""
     found = _found(request, memory_id)
-    return _row(request, found) if _is_htmx(request) else _page(request, found)
+    return _row(request, found) if pages.is_htmx(request) else _page(request, found)
 
 
 @require_http_methods(["GET", "POST"])
@@ -68,7 +97,7 @@ def edit(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
                 form.add_error("text", str(error))
             else:
                 return _done(request, memory_id, "Changed.")
-    template = "memory/partials/_memory_form.html" if _is_htmx(request) else "memory/edit.html"
+    template = "memory/partials/_memory_form.html" if pages.is_htmx(request) else "memory/edit.html"
     return _render(request, template, {"memory": found, "form": form})
 
 
@@ -89,7 +118,7 @@ def restore(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     except RequestError as error:
         return (
             _row(request, found, str(error))
-            if _is_htmx(request)
+            if pages.is_htmx(request)
             else _page(request, found, str(error))
         )
     return _done(request, memory_id, "Restored.")
@@ -101,13 +130,15 @@ def forget(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """Ask once more, then delete for good."""
     found = _found(request, memory_id)
     if request.method != "POST":
-        template = "memory/partials/_forget.html" if _is_htmx(request) else "memory/forget.html"
+        template = (
+            "memory/partials/_forget.html" if pages.is_htmx(request) else "memory/forget.html"
+        )
         return _render(request, template, {"memory": found})
-    services.forget(user=request.user, memory_id=memory_id)
-    if _is_htmx(request):
-        return render(request, "memory/partials/_gone.html")
-    messages.success(request, "Forgotten.")
-    return redirect("memories")
+    receipt = services.forget(user=request.user, memory_id=memory_id)
+    if pages.is_htmx(request):
+        return _render(request, "memory/partials/_gone.html", {"receipt": receipt})
+    messages.success(request, "Forgotten. This is the receipt.")
+    return redirect("memory_forgotten")
 
 
 def _found(request: SignedInRequest, memory_id: UUID) -> Memory:
@@ -117,12 +148,8 @@ def _found(request: SignedInRequest, memory_id: UUID) -> Memory:
         raise Http404(str(error)) from error
 
 
-def _is_htmx(request: SignedInRequest) -> bool:
-    return request.headers.get("HX-Request") == "true"
-
-
 def _done(request: SignedInRequest, memory_id: UUID, said: str) -> HttpResponse:
-    if _is_htmx(request):
+    if pages.is_htmx(request):
         return _row(request, selectors.memory(request.user, memory_id), said)
     messages.success(request, said)
     return redirect("memory", memory_id)
@@ -135,17 +162,18 @@ def _row(request: SignedInRequest, found: Memory, said: str = "") -> HttpRespons
 
 
 def _page(request: SignedInRequest, found: Memory, said: str = "") -> HttpResponse:
-    context = {"memory": found, "row_notice": said}
-    return _render(
+    return pages.page(
         request,
         "memory/memory.html",
-        {**context, **graph_views.graph_context(request.user, found.id)},
+        {
+            "memory": found,
+            "row_notice": said,
+            "history": upkeep_selectors.history(request.user, found),
+            "validity": span(found.valid_from, found.valid_until, accounts.zone(request.user)),
+            **graph_views.graph_context(request.user, found.id),
+        },
     )
 
 
 def _render(request: SignedInRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """With dates as the person's own clock shows them."""
-    with timezone.override(accounts.zone(request.user)):
-        response = render(request, template, {**context, "now": timezone.now()})
-    response.headers["Vary"] = "HX-Request"
-    return response
+    return (pages.piece if pages.is_htmx(request) else pages.page)(request, template, context)

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models.functions import Cast, Left
 from pgvector.django import VectorField
 
+from memory import wording
 from memory.constants import EMBEDDING_DIMENSIONS
 from memory.visibility import visible
 from mira_site.owned import Owned, OwnedQuerySet
@@ -130,6 +131,18 @@ class Memory(Owned):
     @property
     def type_label(self) -> str:
         return self.memory_type.replace("_", " ")
+
+    @property
+    def trust_in_words(self) -> str:
+        return wording.TRUST[self.trust]
+
+    @property
+    def stakes_in_words(self) -> str:
+        return wording.STAKES[self.stakes]
+
+    @property
+    def archived_because(self) -> str:
+        return wording.ARCHIVED_BECAUSE.get(self.archive_reason, self.archive_reason)
 
     @property
     def latest_source(self) -> MemorySource | None:

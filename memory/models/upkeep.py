@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from memory import wording
 from memory.models.memories import Memory, MemoryRevision
 from mira_site.owned import Owned
 
@@ -120,3 +121,8 @@ class ForgetReceipt(Owned):
 
     def __str__(self) -> str:
         return f"receipt {self.short_id}"
+
+    @property
+    def lines(self) -> list[str]:
+        """The counts in plain words."""
+        return wording.counted(self.counts)

@@ -166,7 +166,7 @@ def test_a_memory_can_be_written_changed_and_forgotten(api):
     ).json()
     assert (changed["text"], changed["wing"]) == ("Alice rows.", "home")
     assert changed["happens_at"] == "2026-12-01T09:00:00Z"
-    assert api.delete(url).status_code == 204
+    assert api.delete(url).json()["counts"]["memories"] == 1
     problem(api.get(url), 404)
     problem(api.delete(url), 404)
 
@@ -277,4 +277,6 @@ def test_the_schema_describes_every_operation(client):
         "delete memories/{memory_id}/", "post memories/{memory_id}/archive/",
         "post memories/{memory_id}/restore/", "get memories/{memory_id}/graph/",
         "post memories/{memory_id}/links/", "delete memories/{memory_id}/links/{target_id}/",
+        "get memories/forgotten/", "post memories/{memory_id}/feedback/",
+        "post memories/{memory_id}/feedback/undo/",
     }  # fmt: skip
