@@ -397,6 +397,21 @@ def test_memories_that_came_to_mind_hang_on_the_answer_live_and_later(
     expect(replies(page).last.locator(".surfaced summary")).to_have_text("One memory came to mind")
 
 
+def test_a_quiet_line_says_what_tools_were_used_live_and_later(
+    page: Page, fake: FakeAnthropic
+) -> None:
+    call = {"operation": "create_memory", "content": "Alice keeps her boat Ada in Husum."}
+    fake.on("reply").calls_tool("memory_tool", call, saying="One moment.").says("I have it.")
+    open_chat(page)
+    write(page, "Remember that I keep my boat Ada in Husum.")
+    line = replies(page).last.locator(".tools li")
+    expect(line).to_have_text("remembered something")
+    expect(replies(page).last.locator(".message__foot time")).to_be_attached()
+    expect(replies(page).last).to_contain_text("I have it.")
+    page.reload()
+    expect(line).to_have_text("remembered something")
+
+
 def test_a_part_can_be_put_to_rest_from_the_menu(page: Page, fake: FakeAnthropic) -> None:
     fake.on("reply").says("Noted.")
     open_chat(page)
