@@ -94,7 +94,8 @@ def unmerge(*, user: User, entity_id: UUID, at: datetime, by: str = By.PERSON) -
     """
     lock(user)
     entity = _one(user, entity_id)
-    if entity.merged_into_id is None:
+    parent_id = entity.merged_into_id
+    if parent_id is None:
         return entity
     below = _below(user, entity)
     every = Entity.objects.for_user(user)
@@ -102,7 +103,7 @@ def unmerge(*, user: User, entity_id: UUID, at: datetime, by: str = By.PERSON) -
         merged_into=None, canonical=None, merged_at=None, merged_by=""
     )
     every.filter(id__in=below).update(canonical=entity)
-    _refuse_pairs(user, entity, {entity.id, *below}, at=at, by=by)
+    _refuse_pairs(user, entity, parent_id, {entity.id, *below}, at=at, by=by)
     entity.refresh_from_db()
     log.info("entity.unmerged", entity=entity.short_id, by=str(by))
     return entity
@@ -211,7 +212,7 @@ def collect_garbage(user: User, *, at: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         lock(user)
         cursor.execute(_GARBAGE, {"user": user.pk, "at": at, "before": before})
-        archived = cursor.rowcount
+        archived: int = cursor.rowcount
     if archived:
         log.info("entities.archived", names=archived)
     return archived
@@ -285,7 +286,9 @@ def _close_proposals(user: User, root_id: UUID, *, at: datetime, by: str) -> Non
     ).update(status=EntityMergeProposal.Status.MERGED, decided_at=at, decided_by=by)
 
 
-def _refuse_pairs(user: User, entity: Entity, apart: set[UUID], *, at: datetime, by: str) -> None:
+def _refuse_pairs(
+    user: User, entity: Entity, parent_id: UUID, apart: set[UUID], *, at: datetime, by: str
+) -> None:
     """Remember that `entity`, as it was before, and what is below it are not of its old tree."""
     refused = {
         "status": EntityMergeProposal.Status.REFUSED,
@@ -296,7 +299,7 @@ def _refuse_pairs(user: User, entity: Entity, apart: set[UUID], *, at: datetime,
     rest = Entity.objects.for_user(user).filter(tree).exclude(id__in=apart)
     between = Q(first__in=apart, second__in=rest) | Q(first__in=rest, second__in=apart)
     EntityMergeProposal.objects.for_user(user).filter(between).update(**refused)
-    first, second = sorted((entity.id, entity.merged_into_id))
+    first, second = sorted((entity.id, parent_id))
     EntityMergeProposal.objects.get_or_create(
         user=user,
         first_id=first,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import structlog
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from memory import dates, rules
 from memory.constants import (
@@ -19,6 +19,7 @@ from memory.constants import (
     MEMORY_TYPES,
     TEXT_MAX_CHARS,
 )
+from memory.naming import TYPES, Named, known_type
 from memory.sentences import best_sentence, shared_words
 from memory.storage import Fact
 from memory.types import SourceMessage, SourceRef
@@ -50,6 +51,18 @@ def _numbers(value: Any) -> list[int]:
     return [int(number[:9]) for text in texts for number in _NUMBER.findall(text)]
 
 
+def _names(value: Any) -> list[Named] | None:
+    """The names among what was given, malformed ones dropped; None if nothing like a list was."""
+    if not isinstance(value, list):
+        return None
+    given = [{"name": item} if isinstance(item, str) else item for item in value]
+    return [
+        Named(name=item["name"], entity_type=known_type(item.get("type")))
+        for item in given
+        if isinstance(item, dict) and isinstance(item.get("name"), str)
+    ]
+
+
 # A bad optional field is dropped and never costs the memory.
 OptionalText = Annotated[str | None, BeforeValidator(_text_or_none)]
 
@@ -78,6 +91,23 @@ class ExtractedMemory(BaseModel):
     expires_at: OptionalText = Field(
         default=None, description="ISO 8601 date or time from which it no longer holds, if known."
     )
+    entities: Annotated[
+        list[Named] | None,
+        BeforeValidator(_names),
+        WithJsonSchema(
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "type": {"type": "string", "enum": list(TYPES)},
+                    },
+                    "required": ["name", "type"],
+                },
+            }
+        ),
+    ] = Field(default=None, description="Whom and what the fact names, in full as it names them.")
 
 
 class ExtractedMemories(BaseModel):
@@ -180,6 +210,7 @@ def _fact(memory: ExtractedMemory, chunk: Sequence[SourceMessage], zone: ZoneInf
         memory_type=memory.memory_type,
         happens_at=dates.parsed(memory.happens_at or "", zone),
         expires_at=dates.parsed(memory.expires_at or "", zone),
+        named=None if memory.entities is None else tuple(memory.entities),
         sources=tuple(
             SourceRef(
                 message_id=message.message_id,

@@ -13,7 +13,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memory import entities, graph_selectors, links
+from memory import entities, graph_selectors, services
 from memory.constants import PAGE_SIZE, PAGE_SIZE_MAX
 from memory.graph_serializers import (
     DecideIn,
@@ -182,10 +182,10 @@ class MemoryLinks(APIView):
     def post(self, request: UserRequest, memory_id: UUID) -> Response:
         given = LinkIn(data=request.data)
         given.is_valid(raise_exception=True)
-        link = links.connect(
-            request.user,
-            memory_id,
-            given.validated_data.pop("target"),
+        link = services.link(
+            user=request.user,
+            source_id=memory_id,
+            target_id=given.validated_data.pop("target"),
             author=MemoryLink.Author.PERSON,
             at=timezone.now(),
             **given.validated_data,
@@ -201,7 +201,9 @@ class MemoryLinkDetail(APIView):
         tags=MEMORIES,
     )
     def delete(self, request: UserRequest, memory_id: UUID, target_id: UUID) -> Response:
-        links.disconnect(request.user, memory_id, target_id)
+        services.unlink(
+            user=request.user, source_id=memory_id, target_id=target_id, at=timezone.now()
+        )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

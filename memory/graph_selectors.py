@@ -61,6 +61,15 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """An entity with what a row of a list shows: live memories that mention it, other names."""
+
+    entity: Entity
+    memory_count: int
+    names: tuple[Entity, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     id: UUID
     text: str
@@ -157,6 +166,16 @@ def most_mentioned(user: User, found: QuerySet[Entity], *, limit: int, offset: i
         ids = [row[0] for row in cursor.fetchall()]
     rows = {row.id: row for row in Entity.objects.for_user(user).filter(id__in=ids)}
     return [rows[entity_id] for entity_id in ids if entity_id in rows]
+
+
+def listed(user: User, rows: Sequence[Entity]) -> list[Listed]:
+    """The rows with the numbers and names of what each is a name of, in two statements."""
+    roots = [row.root_id for row in rows]
+    counted, named = counts(user, roots), names(user, roots)
+    return [
+        Listed(entity=row, memory_count=counted[row.root_id], names=tuple(named.get(row.id, ())))
+        for row in rows
+    ]
 
 
 def mentioning(user: User, entity_id: UUID) -> Q:

@@ -16,7 +16,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import drawing, entities, graph_selectors, links, selectors
+from memory import drawing, entities, graph_selectors, selectors, services
 from memory.constants import PAGE_SIZE
 from memory.graph_forms import (
     LINK_WORDS,
@@ -51,7 +51,7 @@ def entities_page(request: SignedInRequest) -> HttpResponse:
         request,
         "memory/entities.html",
         {
-            "rows": _listed(request.user, rows[:PAGE_SIZE]),
+            "rows": graph_selectors.listed(request.user, rows[:PAGE_SIZE]),
             "kinds": Entity.Type.choices,
             "asked": asked,
             "kept_query": urlencode({"q": asked["q"]}) if asked["q"] else "",
@@ -120,7 +120,7 @@ def merge(request: SignedInRequest, entity_id: UUID) -> HttpResponse:
         "entity": entity,
         "form": form,
         "q": asked["q"],
-        "rows": _listed(request.user, offered),
+        "rows": graph_selectors.listed(request.user, offered),
     }
     return _render(request, "memory/entities_merge.html", context, status=status)
 
@@ -152,11 +152,11 @@ def forget(request: SignedInRequest, entity_id: UUID) -> HttpResponse:
 def proposals_page(request: SignedInRequest) -> HttpResponse:
     """Are these the same?"""
     found = list(graph_selectors.proposals(request.user)[:PAGE_SIZE])
-    sides = [side for one in found for side in (one.first, one.second)]
-    counts = graph_selectors.counts(request.user, [side.root_id for side in sides])
-    for side in sides:
-        side.memory_count = counts[side.root_id]
-    return _render(request, "memory/entities_same.html", {"proposals": found})
+    sides = graph_selectors.listed(
+        request.user, [side for one in found for side in (one.first, one.second)]
+    )
+    pairs = list(zip(found, sides[::2], sides[1::2], strict=True))
+    return _render(request, "memory/entities_same.html", {"pairs": pairs})
 
 
 @require_POST
@@ -202,10 +202,10 @@ def link(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
         try:
             if form.is_valid():
                 given = form.cleaned_data
-                links.connect(
-                    request.user,
-                    memory_id,
-                    given.pop("target"),
+                services.link(
+                    user=request.user,
+                    source_id=memory_id,
+                    target_id=given.pop("target"),
                     author=MemoryLink.Author.PERSON,
                     at=timezone.now(),
                     **given,
@@ -226,7 +226,9 @@ def link(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
 def unlink(request: SignedInRequest, memory_id: UUID, target_id: UUID) -> HttpResponse:
     """Take a link away and go back to the end it was seen from."""
     try:
-        links.disconnect(request.user, memory_id, target_id)
+        services.unlink(
+            user=request.user, source_id=memory_id, target_id=target_id, at=timezone.now()
+        )
     except NotFound as error:
         raise Http404(str(error)) from error
     messages.success(request, "The link is gone. Both memories are still there.")
@@ -279,23 +281,12 @@ def _picture(graph: graph_selectors.Graph) -> dict[str, Any] | None:
     }
 
 
-def _listed(user: User, rows: list[Entity]) -> list[Entity]:
-    """With the numbers and names that a row shows."""
-    roots = [row.id for row in rows]
-    counts = graph_selectors.counts(user, roots)
-    names = graph_selectors.names(user, roots)
-    for row in rows:
-        row.memory_count = counts[row.id]
-        row.other_names = names[row.id]
-    return rows
-
-
 def _entity_page(
     request: SignedInRequest, entity: Entity, form: EntityForm, *, status: int = 200
 ) -> HttpResponse:
-    (listed,) = _listed(request.user, [entity])
+    (listed,) = graph_selectors.listed(request.user, [entity])
     found = graph_selectors.memories_of(request.user, entity.id).prefetch_related("sources")
-    context = {"entity": listed, "form": form, "found": found[:MEMORIES_SHOWN]}
+    context = {"row": listed, "entity": entity, "form": form, "found": found[:MEMORIES_SHOWN]}
     return _render(request, "memory/entity.html", context, status=status)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -101,7 +102,7 @@ def hub_memories(
             keys.append(key)
     if not places:
         return []
-    values = {
+    values: dict[str, Any] = {
         "places": places,
         "normalised": normalised,
         "keys": keys,

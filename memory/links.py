@@ -180,7 +180,7 @@ def traverse(
     """
     if depth < 1 or not memory_ids:
         return []
-    values = {
+    values: dict[str, Any] = {
         "user": user.pk,
         "ids": list(memory_ids),
         "depth": depth,

@@ -69,7 +69,7 @@ def propose(user: User, entities: Sequence[Entity], *, at: datetime) -> None:
 
 def _candidates(user: User, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
     with connection.cursor() as cursor:
-        cursor.execute(_CANDIDATES, {"ids": ids, "user": user.pk, "limit": CANDIDATES_MAX})
+        cursor.execute(_CANDIDATES, {"ids": list(ids), "user": user.pk, "limit": CANDIDATES_MAX})
         return cursor.fetchall()  # type: ignore[no-any-return]
 
 

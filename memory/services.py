@@ -340,6 +340,13 @@ def link(
     return made
 
 
+@transaction.atomic
+def unlink(*, user: User, source_id: UUID, target_id: UUID, at: datetime) -> None:
+    """Take a link away. Raises NotFound if there is none."""
+    links.disconnect(user, source_id, target_id)
+    scores.rescore(user, now=at, memory_ids=[target_id])
+
+
 # What their modules do is what the front door offers.
 CURATOR = MemoryRevision.Author.CURATOR
 remember_now = noting.note

@@ -115,6 +115,31 @@ class TestAttach:
         )
         assert [one.name for one in Entity.objects.for_user(as_alice)] == ["Merula"]
 
+    @pytest.mark.parametrize(
+        ("given", "kinds"),
+        [
+            ([{"name": "Merula", "type": "product"}], {"Merula": "product"}),
+            ([{"name": "Merula", "type": "BOAT"}, "Rex"], {"Merula": "other", "Rex": "other"}),
+            ([{"title": "x"}, 7, {"name": 3}, {"name": " . "}], {}),
+            ([], {}),
+            ("nonsense", {"Merula": "other"}),
+            (None, {"Merula": "other"}),
+        ],
+    )
+    @pytest.mark.usefixtures("embedder")
+    def test_a_model_names_them_and_what_is_malformed_is_dropped(
+        self, as_alice, segment, fake_anthropic, given, kinds
+    ):
+        segment.said("My boat is called Merula.")
+        memory = {"text": "Her boat is called Merula.", "messages": [1], "entities": given}
+        fake_anthropic.on("extraction").answers({"memories": [memory]})
+        done = services.remember(
+            user=as_alice, segment_id=segment.id, messages=segment.messages, at=segment.at
+        )
+        assert done.by_model
+        found = Entity.objects.for_user(as_alice)
+        assert dict(found.values_list("name", "entity_type")) == kinds
+
     @pytest.mark.usefixtures("embedder")
     def test_an_edit_lets_go_of_names_that_are_gone(self, as_alice):
         memory = services.create(user=as_alice, text="My sister Jana lives in Prague.")

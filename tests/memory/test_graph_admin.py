@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 from django.utils import timezone
@@ -20,9 +22,10 @@ def desk(client, staff):
 
 def named(user, *names):
     made = []
-    for name in names:
+    for place, name in enumerate(names):
         memory = MemoryFactory(user=user)
-        entities.attach(user, {memory.id: [Named(name=name, entity_type="person")]}, at=NOW)
+        at = NOW + timedelta(seconds=place)
+        entities.attach(user, {memory.id: [Named(name=name, entity_type="person")]}, at=at)
         made.append(Entity.objects.for_user(user).get(memory_links__memory=memory))
     return made
 

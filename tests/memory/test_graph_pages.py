@@ -82,7 +82,7 @@ class TestEntityPages:
         world(*(f"Ship {n:03}" for n in range(PAGE_SIZE + 2)))
         first = page.get(url("entities"))
         second = page.get(f"{url('entities')}?{first.context['next_query']}")
-        names = [row.name for row in first.context["rows"] + second.context["rows"]]
+        names = [row.entity.name for row in first.context["rows"] + second.context["rows"]]
         assert names == [f"Ship {n:03}" for n in range(PAGE_SIZE + 2)]
         assert second.context["next_query"] == ""
 
