@@ -279,4 +279,5 @@ def test_the_schema_describes_every_operation(client):
         "post memories/{memory_id}/links/", "delete memories/{memory_id}/links/{target_id}/",
         "get memories/forgotten/", "post memories/{memory_id}/feedback/",
         "post memories/{memory_id}/feedback/undo/",
+        "post memories/merge/", "get memories/merges/", "post memories/merges/{merge_id}/undo/",
     }  # fmt: skip
