@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import partial
 from uuid import UUID
 
 import structlog
@@ -51,7 +50,7 @@ def delete(
     memory.drop_sources(user=user, message_ids=ids)
     Message.objects.for_user(user).filter(pk__in=ids).delete()
     _leave_no_husk(user, came.message)
-    _settle(user, thread, came.message.segment, at=timezone.now())
+    _settle(user, thread, came.message.segment, at=timezone.now(), deleted=ids)
     log.info("messages.deleted", messages=len(ids), forgotten=len(alone) if is_forgotten else 0)
     return Deleted(
         message_ids=ids,
@@ -95,7 +94,7 @@ def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving
         message.reread_due_at = now
     message.save(update_fields=["text", "content", "edited_at", "reread_due_at"])
     _carry_over(user, message, before)
-    _settle(user, thread, message.segment, at=now)
+    _settle(user, thread, message.segment, at=now, edited=[message.pk])
     log.info("message.edited", message=message.short_id, came_of_it=what_came_of_it)
     return message
 
@@ -116,16 +115,24 @@ def _leave_no_husk(user: User, message: Message) -> None:
     segments.filter(messages__isnull=True).delete()
 
 
-def _settle(user: User, thread: Thread, segment: Segment, *, at: datetime) -> None:
-    """The segment's summary is written anew, and open pages read the thread again."""
+def _settle(
+    user: User,
+    thread: Thread,
+    segment: Segment,
+    *,
+    at: datetime,
+    deleted: Collection[UUID] = (),
+    edited: Collection[UUID] = (),
+) -> None:
+    """The segment's summary is written anew, and open pages hear what changed."""
     ids = [segment.pk]
     touched = ids if staleness.make_stale(user, ids, at=at, titles=ids) else []
-    transaction.on_commit(partial(_follow_up, thread.user_id, touched), robust=True)
 
+    def follow_up() -> None:
+        staleness.forget_events(thread.user_id, deleted=deleted, edited=edited)
+        tasks.start_collapses(thread.user_id, touched)
 
-def _follow_up(user_id: UUID, segment_ids: Collection[UUID]) -> None:
-    staleness.forget_events(user_id)
-    tasks.start_collapses(user_id, segment_ids)
+    transaction.on_commit(follow_up, robust=True)
 
 
 def _forgotten_texts(message: Message) -> list[str]:

@@ -39,12 +39,14 @@ def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
         "summaries": staleness.make_stale(user, touched, at=forgotten.at, titles=told_in),
     }
     staleness.take_back_claims(user)
-    transaction.on_commit(partial(_follow_up, user.pk, touched), robust=True)
+    transaction.on_commit(partial(_follow_up, user.pk, touched, forgotten.memory_ids), robust=True)
     return Touched(counts=counts, is_finished=not counts["summaries"])
 
 
-def _follow_up(user_id: UUID, segment_ids: Collection[UUID]) -> None:
-    staleness.forget_events(user_id)
+def _follow_up(
+    user_id: UUID, segment_ids: Collection[UUID], memory_ids: Collection[UUID]
+) -> None:
+    staleness.forget_events(user_id, forgotten=memory_ids)
     tasks.start_collapses(user_id, segment_ids)
 
 

@@ -52,10 +52,22 @@ def written_anew(user: User, *, at: datetime) -> None:
     memory.finish_forgetting(user=user, before=before)
 
 
-def forget_events(user_id: UUID) -> None:
-    """The kept events may quote it. Open pages are told to read the thread anew."""
+def forget_events(
+    user_id: UUID,
+    *,
+    deleted: Collection[UUID] = (),
+    edited: Collection[UUID] = (),
+    forgotten: Collection[UUID] = (),
+) -> None:
+    """The kept events may quote it. Open pages hear which messages and memories to look at anew."""
     stream.forget(user_id)
-    body = {"level": "resync", "text": "Something was forgotten or changed."}
+    body = {
+        "level": "resync",
+        "text": "Something was forgotten or changed.",
+        "deleted": [str(message_id) for message_id in deleted],
+        "edited": [str(message_id) for message_id in edited],
+        "forgotten": [str(memory_id) for memory_id in forgotten],
+    }
     stream.publish(user_id, Event(type=events.NOTICE, turn_id=None, body=body))
 
 

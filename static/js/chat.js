@@ -1,5 +1,5 @@
 // The chat page: makes the parts and joins them. Event names: conversations/events.py.
-import { patch, post } from "mira/api";
+import { get, patch, post } from "mira/api";
 import { Composer } from "mira/composer";
 import { History } from "mira/history";
 import { Outbox } from "mira/outbox";
@@ -35,7 +35,10 @@ const turns = new Turns({
   lastEventId: state.last_event_id,
   accepted: (clientId) => outbox.accepted(clientId),
   refused: (clientId, text) => outbox.refused(clientId, text),
-  missed: () => cameBack(),
+  missed: (edited) => {
+    cameBack();
+    for (const id of edited) refresh(id);
+  },
   state: (isRunning) => {
     composer.setRunning(isRunning);
     $("[data-collapse]").disabled = isRunning;
@@ -134,6 +137,17 @@ async function cameBack() {
   showWelcome();
 }
 
+/** A message that was changed on another page, if it is shown here. */
+async function refresh(id) {
+  if (!thread.find(id)) return;
+  try {
+    const { results } = await get(`/api/v1/messages/?at=${encodeURIComponent(id)}&page_size=3`);
+    for (const message of results) if (thread.find(message.id)) thread.upsert(message);
+  } catch {
+    // It is right again when the page is loaded anew.
+  }
+}
+
 async function load() {
   const status = $("[data-loading]");
   try {
@@ -218,6 +232,11 @@ $("[data-pill]").addEventListener("click", (event) => {
   event.stopImmediatePropagation();
   location.assign("/");
 }, true);
+
+document.addEventListener("mira:deleted", (event) => {
+  thread.remove(event.detail.ids);
+  showWelcome();
+});
 
 fitKeyboard();
 startRest();

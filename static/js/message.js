@@ -1,6 +1,8 @@
 // How one message looks: what the person said, what MIRA answered, and all that hangs on an answer.
-import { clock, dayLabel, fullDate } from "mira/dates";
+import { amendButtons } from "mira/amend";
+import { clock, fullDate } from "mira/dates";
 import { copyButton, h, icon, star } from "mira/dom";
+import { surfacedItem } from "mira/feedback";
 import { GrowingText, renderMarkdown } from "mira/render";
 
 const FOLD_AFTER = 1800; // characters of a person's message that are shown before "Show all"
@@ -44,15 +46,22 @@ class View {
 }
 
 export class SaidView extends View {
+  said = h("div", { class: "said" });
+  #foot = h("footer", { class: "message__foot" });
+
   constructor(message) {
     super("user");
     this.article.setAttribute("aria-label", "You");
-    this.adopt(message);
-    this.article.append(h("div", { class: "said" }, saidText(message.text)), h("footer", { class: "message__foot" }, time(message)));
+    this.article.append(this.said, this.#foot);
+    this.update(message);
   }
 
   update(message) {
+    const isSame = this.message?.text === message.text;
     this.adopt(message);
+    if (!isSame) this.said.replaceChildren(...saidText(message.text));
+    const edited = message.edited_at ? h("span", { text: "edited", title: fullDate(new Date(message.edited_at)) }) : null;
+    if (!isSame || edited) this.#foot.replaceChildren(...[edited, time(message), ...amendButtons(this)].filter(Boolean));
   }
 }
 
@@ -185,23 +194,19 @@ export class ReplyView extends View {
     this.#note.querySelector("[data-retry]")?.remove();
   }
 
+  /** These memories were forgotten, here or on another page. */
+  forgetMemories(ids) {
+    for (const item of this.#surfaced.querySelectorAll("[data-memory]:not([data-forgotten])")) if (ids.includes(item.dataset.memory)) item.remove();
+    if (this.#surfaced.querySelector("details") && !this.#surfaced.querySelector("li")) this.#surfaced.replaceChildren();
+  }
+
   setSurfaced(memories) {
     const wasOpen = this.#surfaced.querySelector("details")?.open ?? false;
     this.#surfaced.replaceChildren();
     if (!memories.length) return;
     const count = memories.length === 1 ? "One memory came to mind" : `${memories.length} memories came to mind`;
     this.#surfaced.append(
-      h("details", { class: "surfaced", open: wasOpen }, h("summary", { text: count }), h("ul", { class: "surfaced__list" }, memories.map(surfacedItem))),
+      h("details", { class: "surfaced", open: wasOpen }, h("summary", { text: count }), h("ul", { class: "surfaced__list" }, memories.map((memory) => surfacedItem(memory, this.turn)))),
     );
   }
-}
-
-function surfacedItem(memory) {
-  const date = new Date(memory.created_at);
-  return h(
-    "li",
-    {},
-    h("a", { class: "surfaced__text", href: `/memories/${encodeURIComponent(memory.id)}/`, text: memory.text }),
-    h("div", { class: "meta", title: `Noted ${fullDate(date)}` }, h("span", { text: memory.why || dayLabel(date) })),
-  );
 }

@@ -107,6 +107,19 @@ export class Thread {
     return views.length;
   }
 
+  /** Messages that were deleted, here or on another page. */
+  remove(ids) {
+    const gone = this.#views.filter((view) => view.message && ids.includes(view.message.id));
+    for (const view of gone) view.element.remove();
+    this.#views = this.#views.filter((view) => !gone.includes(view));
+    if (gone.length) this.#redraw();
+  }
+
+  /** Memories that were forgotten no longer stand under answers. */
+  forgetMemories(ids) {
+    for (const view of this.#views) view.forgetMemories?.(ids);
+  }
+
   clear() {
     this.#views = [];
     this.#list.replaceChildren();

@@ -21,7 +21,8 @@ export class Turns {
   running = null; // id of the turn being answered
 
   /** `on`: accepted(clientId, turn), refused(clientId, text), state(isRunning), grew(),
-   * ended(status), missed() when the stream no longer holds what this page has not seen. */
+   * ended(status), missed(edited) when the stream no longer holds what this page has not seen;
+   * `edited` are ids of messages that were changed. */
   constructor({ thread, lastEventId, ...on }) {
     this.#thread = thread;
     this.#lastId = lastEventId || "0";
@@ -84,8 +85,12 @@ export class Turns {
       this.#end(turn, "failed");
     },
     "segment.collapsed": ({ segment }) => this.#thread.learnSegment(segment),
-    notice: ({ level, text, client_id: clientId }) => {
-      if (level === "resync") this.#on.missed();
+    notice: ({ level, text, client_id: clientId, deleted = [], edited = [], forgotten = [] }) => {
+      if (level === "resync") {
+        this.#thread.remove(deleted);
+        this.#thread.forgetMemories(forgotten);
+        this.#on.missed(edited);
+      }
       else if (clientId && level === "error") this.#on.refused(clientId, text);
       else toast(text, { kind: level === "error" ? "bad" : "info" });
     },

@@ -17,9 +17,11 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from conversations import stream
+from mira_site import isolation
 from mira_site.accounts.models import User
 from mira_site.asgi import application
 from mira_site.celery import app
+from tests.fake_anthropic import FakeAnthropic
 
 FLAGS = (
     "--no-sandbox",
@@ -127,3 +129,15 @@ def page(open_context: Callable[..., BrowserContext], alice: User) -> Iterator[P
     )
     yield opened
     assert errors == []
+
+
+@pytest.fixture
+def fake(live_mira: str, fake_anthropic: FakeAnthropic) -> FakeAnthropic:
+    """The provider behind a running MIRA."""
+    return fake_anthropic
+
+
+@pytest.fixture
+def me(alice: User) -> Iterator[User]:
+    with isolation.acting_as(alice.pk):
+        yield alice
