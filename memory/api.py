@@ -16,6 +16,7 @@ from memory import graph_selectors, selectors, services
 from memory.models import Memory
 from memory.paging import MemoryPagination
 from memory.serializers import (
+    QUARANTINED,
     ArchiveRequest,
     MemoryFilters,
     MemorySerializer,
@@ -49,7 +50,7 @@ class Memories(APIView):
         found = selectors.memories(request.user, **filters(request))
         paginator = MemoryPagination()
         page = paginator.paginate_queryset(found, request, view=self)
-        return paginator.get_paginated_response(_shown_all(request, page or []))
+        return paginator.get_paginated_response(shown_all(request, page or []))
 
     @extend_schema(
         operation_id="memories_create",
@@ -162,15 +163,17 @@ def filters(request: UserRequest) -> dict[str, Any]:
     given = dict(query.validated_data)
     if "type" in given:
         given["memory_type"] = given.pop("type")
+    if given.get("state") == QUARANTINED:
+        given["state"] = "held_back"
     return given
 
 
 def shown(request: UserRequest, memory: Memory) -> dict[str, Any]:
-    (shown,) = _shown_all(request, [selectors.memory(request.user, memory.id)])
+    (shown,) = shown_all(request, [selectors.memory(request.user, memory.id)])
     return shown
 
 
-def _shown_all(request: UserRequest, memories: Sequence[Memory]) -> list[dict[str, Any]]:
+def shown_all(request: UserRequest, memories: Sequence[Memory]) -> list[dict[str, Any]]:
     """With their links and mentions, in three statements for all."""
     ids = [memory.id for memory in memories]
     around = graph_selectors.around(request.user, ids, now=timezone.now())

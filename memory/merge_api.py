@@ -34,7 +34,7 @@ NO_SUCH = OpenApiResponse(description="There is no such memory or merge.")
 IN_THE_WAY = OpenApiResponse(description="They are no one fact, or it is too late; see detail.")
 
 
-class MergeIn(serializers.Serializer):
+class MemoryMergeIn(serializers.Serializer):
     ids = serializers.ListField(
         child=serializers.UUIDField(), min_length=2, max_length=MERGE_MAX_SOURCES
     )
@@ -76,12 +76,12 @@ class MemoryMerge(APIView):
     @extend_schema(
         operation_id="memories_merge",
         summary="Make several memories one text that says all of it",
-        request=MergeIn,
+        request=MemoryMergeIn,
         responses={201: MergeOut, 404: NO_SUCH, 409: IN_THE_WAY},
         tags=TAGS,
     )
     def post(self, request: UserRequest) -> Response:
-        given = MergeIn(data=request.data)
+        given = MemoryMergeIn(data=request.data)
         given.is_valid(raise_exception=True)
         wanted = given.validated_data
         merge = services.merge(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
-from memory import dates
+from memory import dates, states
 from memory.constants import (
     BUDGET_TOKENS,
     BUDGET_TOKENS_MAX,
@@ -22,7 +24,11 @@ from memory.constants import (
 )
 from memory.graph_selectors import Around
 from memory.graph_serializers import LinkOut, MentionOut
-from memory.models import ForgetReceipt, Memory
+from memory.models import ForgetReceipt, Memory, Stakes, Trust
+
+QUARANTINED = "quarantined"
+SHOWN_STATES = ("active", "archived", "past", QUARANTINED, "muted")
+STATES_ASKED_FOR = (*SHOWN_STATES, "faded")
 
 
 class SourceMessageOut(serializers.Serializer):
@@ -48,6 +54,9 @@ class MemorySerializer(serializers.ModelSerializer):
     room = serializers.CharField(max_length=PLACE_MAX_CHARS, allow_blank=True, required=False)
     importance = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True)
     is_archived = serializers.SerializerMethodField()
+    state = serializers.SerializerMethodField()
+    trust = serializers.SerializerMethodField()
+    stakes = serializers.SerializerMethodField()
     source = serializers.SerializerMethodField()  # type: ignore[assignment]
     links = serializers.SerializerMethodField()
     entities = serializers.SerializerMethodField()
@@ -63,6 +72,11 @@ class MemorySerializer(serializers.ModelSerializer):
             "importance",
             "happens_at",
             "expires_at",
+            "valid_from",
+            "valid_until",
+            "trust",
+            "stakes",
+            "state",
             "is_archived",
             "archived_at",
             "created_at",
@@ -71,10 +85,33 @@ class MemorySerializer(serializers.ModelSerializer):
             "links",
             "entities",
         )
-        read_only_fields = ("id", "archived_at", "created_at", "updated_at")
+        read_only_fields = (
+            "id",
+            "valid_from",
+            "valid_until",
+            "archived_at",
+            "created_at",
+            "updated_at",
+        )
 
     def get_is_archived(self, memory: Memory) -> bool:
         return memory.archived_at is not None
+
+    @extend_schema_field(serializers.ChoiceField(choices=SHOWN_STATES))
+    def get_state(self, memory: Memory) -> str:
+        """Archived before quarantined, muted and past; active if it may come up."""
+        state = states.of_memory(memory, now=timezone.now())
+        return QUARANTINED if state == "held_back" else state
+
+    @extend_schema_field(serializers.ChoiceField(choices=[one.name.lower() for one in Trust]))
+    def get_trust(self, memory: Memory) -> str:
+        """Whose word it rests on: said by the person, inferred, told by a tool, read outside."""
+        return Trust(memory.trust).name.lower()
+
+    @extend_schema_field(serializers.ChoiceField(choices=[one.name.lower() for one in Stakes]))
+    def get_stakes(self, memory: Memory) -> str:
+        """What it would cost to have forgotten it."""
+        return Stakes(memory.stakes).name.lower()
 
     @extend_schema_field(SourceOut)
     def get_source(self, memory: Memory) -> dict[str, Any]:
@@ -128,6 +165,11 @@ class MomentField(serializers.DateTimeField):
 class MemoryFilters(serializers.Serializer):
     q = serializers.CharField(required=False, max_length=QUERY_MAX_CHARS, allow_blank=True)
     archived = serializers.BooleanField(required=False, allow_null=True, default=False)
+    state = serializers.ChoiceField(
+        required=False,
+        choices=STATES_ASKED_FOR,
+        help_text="Takes the place of `archived`; faded: by itself, in the last seven days.",
+    )
     wing = serializers.CharField(required=False, max_length=PLACE_MAX_CHARS, allow_blank=True)
     room = serializers.CharField(required=False, max_length=PLACE_MAX_CHARS, allow_blank=True)
     type = serializers.ChoiceField(required=False, choices=MEMORY_TYPES)
@@ -182,6 +224,7 @@ class RecallOut(serializers.Serializer):
     items = RecallItemOut(many=True)
 
 
+@cache
 def memory_page() -> serializers.Serializer:
     return inline_serializer(
         "MemoryPage",

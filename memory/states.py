@@ -6,11 +6,24 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
+from memory.models import Memory
 from memory.scores import FADED
 from memory.visibility import visible
 
 FADED_DAYS = 7  # "this week"
 STATES = ("active", "past", "archived", "faded", "muted", "held_back")
+
+
+def of_memory(memory: Memory, *, now: datetime) -> str:
+    """The one state a memory is shown in; of several the one that explains most."""
+    if memory.archived_at is not None:
+        return "archived"
+    if memory.quarantined_at is not None:
+        return "held_back"
+    if memory.muted_at is not None:
+        return "muted"
+    ends = (memory.valid_until, memory.expires_at)
+    return "past" if any(end is not None and end <= now for end in ends) else "active"
 
 
 def of(state: str, *, now: datetime) -> Q:

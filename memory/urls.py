@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from memory import api as operations
-from memory import feedback_api, graph_api, graph_views, merge_api, upkeep_views, views
+from memory import feedback_api, graph_api, graph_views, merge_api, truth_api, upkeep_views, views
 
 pages: list[URLPattern | URLResolver] = [
     path("memories/", views.memories, name="memories"),
@@ -32,9 +32,7 @@ pages: list[URLPattern | URLResolver] = [
         name="memory_entity_forget",
     ),
     path("memories/questions/", upkeep_views.questions, name="memory_questions"),
-    path(
-        "memories/questions/<uuid:conflict_id>/", upkeep_views.resolve, name="memory_question"
-    ),
+    path("memories/questions/<uuid:conflict_id>/", upkeep_views.resolve, name="memory_question"),
     path("memories/held-back/", upkeep_views.held_back, name="memory_held_back"),
     path("memories/<uuid:memory_id>/release/", upkeep_views.release, name="memory_release"),
     path("memories/faded/", upkeep_views.faded, name="memory_faded"),
@@ -64,6 +62,9 @@ api: list[URLPattern | URLResolver] = [
     path("memories/", operations.Memories.as_view()),
     path("memories/forgotten/", feedback_api.Receipts.as_view()),
     path("memories/recall/", operations.MemoryRecall.as_view()),
+    path("memories/conflicts/", truth_api.Conflicts.as_view()),
+    path("memories/conflicts/<uuid:conflict_id>/resolve/", truth_api.ConflictResolve.as_view()),
+    path("memories/quarantine/", truth_api.Quarantine.as_view()),
     path("memories/merge/", merge_api.MemoryMerge.as_view()),
     path("memories/merges/", merge_api.Merges.as_view()),
     path("memories/merges/<uuid:merge_id>/undo/", merge_api.MergeUndo.as_view()),
@@ -79,6 +80,7 @@ api: list[URLPattern | URLResolver] = [
     path("entities/<uuid:entity_id>/unmerge/", graph_api.EntityUnmerge.as_view()),
     path("memories/<uuid:memory_id>/feedback/", feedback_api.MemoryFeedback.as_view()),
     path("memories/<uuid:memory_id>/feedback/undo/", feedback_api.MemoryFeedbackUndo.as_view()),
+    path("memories/<uuid:memory_id>/release/", truth_api.MemoryRelease.as_view()),
     path("memories/<uuid:memory_id>/archive/", operations.MemoryArchive.as_view()),
     path("memories/<uuid:memory_id>/restore/", operations.MemoryRestore.as_view()),
 ]

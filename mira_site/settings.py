@@ -236,6 +236,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "TurnStatus": "conversations.models.Turn.Status",
         "SegmentStatus": "conversations.models.Segment.Status",
+        "LinkAuthor": "memory.models.MemoryLink.Author",
+        "MergeAuthor": "memory.models.MemoryRevision.Author",
     },
 }
 

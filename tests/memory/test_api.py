@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from memory import services
@@ -49,8 +50,10 @@ def test_a_memory_shows_the_fields_of_the_contract(api, boat, segment):
     body = api.get(f"{URL}{boat.id}/").json()
     assert set(body) == {
         "id", "text", "wing", "room", "memory_type", "importance", "happens_at", "expires_at",
-        "is_archived", "archived_at", "created_at", "updated_at", "source", "links", "entities",
+        "valid_from", "valid_until", "trust", "stakes", "state", "is_archived", "archived_at",
+        "created_at", "updated_at", "source", "links", "entities",
     }  # fmt: skip
+    assert (body["trust"], body["stakes"], body["state"]) == ("said", "ordinary", "active")
     assert body["is_archived"] is False
     assert body["created_at"] == "2026-11-28T13:00:00Z"
     assert body["source"] == {
@@ -122,6 +125,23 @@ def test_filters_narrow_the_list(api, alice, acting):
     assert found({"until": "2026-11-28T12:59:59Z"}) == []
 
 
+def test_every_memory_is_in_the_list_of_its_state(api, alice, acting):
+    before = timezone.now() - timedelta(days=1)
+    fields = {
+        "active": {},
+        "archived": {"archived_at": before},
+        "past": {"valid_until": before},
+        "quarantined": {"quarantined_at": before},
+        "muted": {"muted_at": before},
+    }
+    with acting(alice):
+        for state, given in fields.items():
+            MemoryFactory(user=alice, text=f"This is {state}.", **given)
+    for state in fields:
+        (only,) = api.get(URL, {"state": state}).json()["results"]
+        assert (only["text"], only["state"]) == (f"This is {state}.", state)
+
+
 def test_a_search_finds_by_words_and_meaning_best_first(api, alice, acting):
     with acting(alice):
         best = MemoryFactory(user=alice, text="Alice's boat is called Merula.", created_at=NOW)
@@ -151,6 +171,7 @@ def test_a_search_pages_too(api, alice, acting):
         ({"until": "2026-13-01"}, "until"),
         ({"type": "gossip"}, "type"),
         ({"archived": "perhaps"}, "archived"),
+        ({"state": "held_back"}, "state"),
     ],
 )
 def test_a_bad_filter_is_named(api, query, field):
@@ -278,6 +299,8 @@ def test_the_schema_describes_every_operation(client):
         "post memories/{memory_id}/restore/", "get memories/{memory_id}/graph/",
         "post memories/{memory_id}/links/", "delete memories/{memory_id}/links/{target_id}/",
         "get memories/forgotten/", "post memories/{memory_id}/feedback/",
-        "post memories/{memory_id}/feedback/undo/",
-        "post memories/merge/", "get memories/merges/", "post memories/merges/{merge_id}/undo/",
+        "post memories/{memory_id}/feedback/undo/", "post memories/merge/",
+        "get memories/merges/", "post memories/merges/{merge_id}/undo/",
+        "get memories/conflicts/", "post memories/conflicts/{conflict_id}/resolve/",
+        "get memories/quarantine/", "post memories/{memory_id}/release/",
     }  # fmt: skip
