@@ -108,8 +108,10 @@ def services(folder: Path) -> Iterator[None]:
             embedded.wait_until(lambda: embedded.postgres_is_up(folder), name="PostgreSQL")
             embedded.wait_until(lambda: embedded.redis_answers(redis_url), name="Redis")
             import django  # noqa: PLC0415
+            from django.core.management import call_command  # noqa: PLC0415
 
             django.setup()
+            call_command("migrate", verbosity=0)
             yield
         finally:
             for command, process in reversed(running):
@@ -119,13 +121,11 @@ def services(folder: Path) -> Iterator[None]:
 # --- Filling -----------------------------------------------------------------------------------
 def fill(rows: int) -> None:
     """Everybody's memories, in an order as if all had talked in turns."""
-    from django.core.management import call_command  # noqa: PLC0415
     from django.db import connection  # noqa: PLC0415
 
     from mira_site import embeddings, isolation  # noqa: PLC0415
     from mira_site.accounts.models import User  # noqa: PLC0415
 
-    call_command("migrate", verbosity=0)
     dice, noise = random.Random(SEED), np.random.default_rng(SEED)
     texts = [filled(dice.choice(TEMPLATES), dice) for _ in range(EMBEDDED_TEXTS)]
     print(f"embedding {EMBEDDED_TEXTS} texts …", flush=True)

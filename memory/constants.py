@@ -11,6 +11,9 @@ DEFAULT_TYPE = "fact"
 IMPORTANCE_AT_BIRTH = 0.5  # spec memory 3.3: a model's own guess is not asked for
 
 DUPLICATE_COSINE = 0.92  # nearer than this may be the same fact; spec memory 3.6
+RESTATED_COSINE = 0.7  # from here on the same content words in the same order say the same
+REPEAT_COSINE = 0.5  # from here on a model may say that a fact is a known one
+KNOWN_SHOWN = 20  # memories near a transcript that the model is shown with it
 DUPLICATE_NEIGHBOURS = 5  # stored memories looked at for each new one; spec memory 3.6
 
 QUERY_MAX_CHARS = 2_000  # of each query; the embedding reads about the first 1,000
@@ -24,10 +27,11 @@ RECALL_LIMIT_MAX = 50
 WORDS_IN_WHY = 3
 KEPT_MAX = 6  # memories that stay from the turn before; spec memory 7.2
 FRESH_MIN = 2  # places that the kept ones leave to new ones; spec memory 7.2
-MEANING_WEIGHT, WORDS_WEIGHT = 0.6, 0.4  # of the two legs; spec memory 7.4
+MEANING_WEIGHT, WORDS_WEIGHT = 0.5, 0.5  # of the two legs; measured, docs/adr/0007
+RANK_SHARE = 0.25  # of a relevance that ranks decide, the rest is values; measured, docs/adr/0007
 NAME_WEIGHT = 0.3  # of a name that a phrase holds, beside the two
 PHRASE_STEP = 0.05  # each further phrase counts so much less than the one before
-IMPORTANCE_SHARE = 0.3  # of a score that importance decides; see recall.scored
+IMPORTANCE_SHARE = 0.2  # of a score that importance decides; see recall.scored
 REPLACED_FACTOR = 0.3  # of the score of what another memory supersedes; spec memory 7.5
 PAST_FACTOR = 1.2  # of the score of what is past, where the past is asked for
 BUDGET_TOKENS = 4_000  # contract 7

@@ -28,3 +28,13 @@ def test_no_list_gives_nothing():
 def test_k_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         fuse([[A]], k=0)
+
+
+def test_a_list_of_more_weight_counts_more():
+    assert [item for item, _ in fuse([[A], [B]], weights=[0.4, 0.6])] == [B, A]
+    assert fuse([[A]], weights=[0.5]) == [(A, 0.5 / 61)]
+
+
+def test_one_weight_a_list_is_needed():
+    with pytest.raises(ValueError, match="argument"):
+        fuse([[A], [B]], weights=[1.0])
