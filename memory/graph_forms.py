@@ -69,7 +69,8 @@ class LinkForm(forms.Form):
 
     target = forms.UUIDField(label="The other memory", widget=forms.RadioSelect)
     link_type = forms.ChoiceField(
-        label="This memory …", choices=[(kind.value, words) for kind, words in LINK_WORDS.items()]
+        label="How this memory bears on it",
+        choices=[(kind.value, words) for kind, words in LINK_WORDS.items()],
     )
     reasoning = forms.CharField(
         label="Because",
