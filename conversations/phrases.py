@@ -14,9 +14,9 @@ from conversations.constants import (
     LONG_MESSAGE_CHARS,
     PHRASE_SENTENCES,
     PHRASES_MAX,
+    REFERRED_NAMES,
     REFERRED_TURNS,
     REFERRED_WORDS,
-    TERSE_WORDS,
 )
 from conversations.models import Message
 from conversations.offline import COMMON, WORD
@@ -28,7 +28,8 @@ _POINTS_BACK = re.compile(
     r"|same|both|either|such|so|too|else|again|another|other|more|why|how come|what about|how about"
     r"|er|ihn|ihm|sein\w*|sie|ihr\w*|es|das|dies\w*|jene\w*|dort|da|damals|davon|daran|darüber"
     r"|dazu|damit|wieso|warum|il|elle|ils|elles|lui|leur|ça|cela|ceci|celui|celle|y|en|là|él|ella"
-    r"|ellos|ellas|eso|esto|ese|esa|allí|ahí|le|les|lo|la)(?!\w)",
+    r"|ellos|ellas|eso|esto|ese|esa|allí|ahí|le|les|lo|la)(?!\w)"
+    r"|\A\W*(?:and|or|but|und|oder|aber|et|ou|mais|y|o|pero)(?!\w)",
     re.IGNORECASE,
 )
 
@@ -44,17 +45,15 @@ def queries(history: Sequence[Message]) -> list[str]:
 
 
 def names(history: Sequence[Message]) -> list[str]:
-    """Names in the newest message; if it has none and points back, those just spoken of."""
+    """Names in the newest message, and if it points back, those just spoken of."""
     newest = history[-1].text
-    found = memory.names_asked_for(newest)
-    if found or not points_back(newest):
-        return found
-    return _names_before(history[:-1])
+    before = _names_before(history[:-1]) if points_back(newest) else []
+    return list(dict.fromkeys([*memory.names_asked_for(newest), *before]))
 
 
 def points_back(text: str) -> bool:
-    """Whether the text hardly stands alone: it is terse, or points at something said before."""
-    return len(telling(text)) <= TERSE_WORDS or bool(_POINTS_BACK.search(text))
+    """Whether the text hardly stands alone: no word of it tells, or one points at what was said."""
+    return not telling(text) or bool(_POINTS_BACK.search(text))
 
 
 def telling(text: str) -> list[str]:
@@ -99,5 +98,5 @@ def _recent(before: Sequence[Message]) -> list[Message]:
 def _names_before(before: Sequence[Message]) -> list[str]:
     """Names in the last messages of both, the latest first."""
     latest = [*reversed(before[-2 * REFERRED_TURNS :])]
-    found = (name for message in latest for name in memory.names_asked_for(message.text))
-    return list(dict.fromkeys(found))[:TERSE_WORDS]
+    found = (name for message in latest for name in memory.names_in(message.text))
+    return list(dict.fromkeys(found))[:REFERRED_NAMES]

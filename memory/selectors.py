@@ -12,13 +12,14 @@ from memory import dates, graph_selectors, states
 from memory.constants import SEARCH_MAX
 from memory.lookup import Found, look_up
 from memory.models import Memory, MemoryQuerySet, MemorySource, Merge
-from memory.naming import names_asked_for
+from memory.naming import names_asked_for, names_in
 from memory.past import asks_for_past
 from memory.recall import compared, found_ids, recall
 from memory.rendering import context, element
 from memory.sentences import best_sentence, sentences
 from memory.short_ids import resolve, resolve_all
 from memory.standing import resting_on
+from memory.truth import open_question
 from memory.upkeep_selectors import receipts
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -38,6 +39,8 @@ __all__ = [
     "merges",
     "moment",
     "names_asked_for",
+    "names_in",
+    "open_question",
     "recall",
     "receipts",
     "resolve",
