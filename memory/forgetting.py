@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 # Sent inside the transaction that forgets, with `forgotten: Forgotten`; receivers return Touched.
-# What they raise undoes it all: nothing is forgotten by halves. See docs/adr/0007.
+# What they raise undoes it all: nothing is forgotten by halves. See docs/adr/0008.
 being_forgotten = Signal()
 
 

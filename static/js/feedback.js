@@ -39,13 +39,12 @@ export function surfacedItem(memory, turn) {
   return item;
 }
 
-/** The sentence it rests on, unless the memory is that sentence. */
+/** The sentence it rests on, as a way to where it was said. */
 function said({ source, text }) {
   if (!source) return [];
-  const date = new Date(source.said_at);
-  const link = h("a", { class: "meta", href: `/?at=${encodeURIComponent(source.message)}`, title: fullDate(date), text: `said ${dayLabel(date)}` });
   const repeats = !source.sentence || text.includes(source.sentence);
-  return [h("p", { class: "surfaced__said" }, repeats ? null : h("q", { text: source.sentence }), repeats ? null : " ", link)];
+  const words = repeats ? "where you said it" : h("q", { text: source.sentence });
+  return [h("p", { class: "surfaced__said" }, h("a", { href: `/?at=${encodeURIComponent(source.message)}`, title: fullDate(new Date(source.said_at)) }, words))];
 }
 
 function why(memory) {

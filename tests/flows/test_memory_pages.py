@@ -118,7 +118,6 @@ def test_an_open_question_is_settled_with_one_button(browser_less, alice, acting
         )
     html = shown(browser_less, "memory_questions")
     assert "She lives in one place." in html
-    assert "Open questions" in html
     browser_less.post(reverse("memory_question", args=[asked.id]), {"keep": keep})
     assert EMPTY["memory_questions"] in shown(browser_less, "memory_questions")
     listed = shown(browser_less, "memories")
