@@ -9,17 +9,23 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from conversations.constants import OFFLINE_QUOTES, OFFLINE_TRACE_SENTENCES
-from memory.types import Recalled
+from memory.types import Kept, OpenQuestion, Recalled
 
 NOT_CONFIGURED = (
     "No language model is set up here, so I can only quote what I remember. "
     "Whoever runs this server can set `ANTHROPIC_API_KEY` or `ANTHROPIC_BASE_URL`."
+)
+KEPT = "I will keep that."
+HELD_BACK = (
+    "That reads like an instruction to me, so I have put it aside: it does not come up before you "
+    "have looked at it under [held back](/memories/held-back/)."
 )
 NOT_REACHABLE = (
     "I cannot reach my language model right now, so I can only quote what I remember. "
     "Your message is kept; ask again in a while for a real answer."
 )
 
+NOTHING_KEPT = Kept()
 TITLE_WORDS = 6
 WORD = re.compile(r"[^\W\d_][\w’'-]{2,}")
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
@@ -36,11 +42,41 @@ _COMMON_WORDS = """
 COMMON = frozenset(_COMMON_WORDS.split())
 
 
-def reply(surfaced: Sequence[Recalled], *, zone: tzinfo, notice: str) -> str:
-    """Markdown: why there is no real answer, then what was recalled, with dates and sources."""
-    if not surfaced:
-        return f"{notice}\n\nNothing of what I remember fits this."
-    lines = [notice, "", "This is what came to mind:", ""]
+def reply(
+    surfaced: Sequence[Recalled],
+    *,
+    zone: tzinfo,
+    notice: str,
+    kept: Kept = NOTHING_KEPT,
+    question: OpenQuestion | None = None,
+) -> str:
+    """Markdown: why there is no real answer, what was recalled, with dates and sources.
+
+    `kept` is what the person asked to remember in this turn, as it was stored; `question` what
+    else there is to ask.
+    """
+    parts = [notice]
+    if kept.memory_ids:
+        parts.append(HELD_BACK if kept.is_held_back else KEPT)
+    if surfaced:
+        parts.append(_quotes(surfaced, zone))
+    elif not kept.memory_ids:
+        parts.append("Nothing of what I remember fits this.")
+    if question is not None:
+        parts.append(_asked(question))
+    return "\n\n".join(parts)
+
+
+def _asked(question: OpenQuestion) -> str:
+    older, newer = (_shortened(side.text) for side in (question.older, question.newer))
+    return (
+        f"One more thing, when you like: which is right?\n\n> {older}\n\nor\n\n> {newer}\n\n"
+        "You can say so under [open questions](/memories/questions/)."
+    )
+
+
+def _quotes(surfaced: Sequence[Recalled], zone: tzinfo) -> str:
+    lines = ["This is what came to mind:", ""]
     for item in surfaced[:OFFLINE_QUOTES]:
         source = item.sources[0] if item.sources else None
         said_at = source.said_at if source else item.created_at

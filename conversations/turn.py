@@ -18,6 +18,7 @@ from conversations import (
     offline,
     presenting,
     prompt,
+    remembering,
     selectors,
     stream,
     surfacing,
@@ -29,8 +30,9 @@ from conversations.events import Event
 from conversations.liveness import Watch
 from conversations.models import Message, ToolCall, Turn
 from conversations.types import PersonView, TurnContext
+from memory import selectors as memories
 from memory import services as memory
-from memory.types import Recalled, SourceMessage
+from memory.types import OpenQuestion, Recalled, SourceMessage
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable, LLMUnavailable, MiraError
@@ -58,6 +60,7 @@ class Draft:
     model: str = ""
     usage: Usage = field(default_factory=Usage)
     is_stopped: bool = False
+    open_question: OpenQuestion | None = None
     started: float = field(default_factory=time.perf_counter)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
@@ -136,16 +139,22 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
         body={"surfaced": presenting.recalled(recalled)},
     )
     context = _context(turn, history, recalled, now)
+    draft.open_question = context.open_question
+    asked = _said(history[-1])
     if client.is_configured():
         request = prompt.compose(context, history)
         draft.mark("composed")
-        tools = _tool_context(turn, history[-1], now)
+        tools = ToolContext(
+            user=turn.user, turn_id=turn.pk, segment_id=turn.segment_id, now=now, said=(asked,)
+        )
         yield from _stream_reply(turn, draft, request, context, tools, watch)
     else:
-        yield from _quote(turn, draft, context, offline.NOT_CONFIGURED)
+        yield from _quote(turn, draft, context, asked, offline.NOT_CONFIGURED)
     if not draft.text.strip() and not draft.is_stopped:
         yield from _failed(turn, draft, "empty_reply", EMPTY_DETAIL)
         return
+    if draft.model != OFFLINE_MODEL:
+        remembering.keep_asked(turn.user, asked, calls=draft.calls)
     status = Turn.Status.STOPPED if draft.is_stopped else Turn.Status.DONE
     yield from _stored(turn, draft, status)
 
@@ -162,6 +171,7 @@ def _recall(turn: Turn, history: list[Message], now: datetime) -> list[Recalled]
 def _context(
     turn: Turn, history: list[Message], recalled: list[Recalled], now: datetime
 ) -> TurnContext:
+    local = accounts.local_now(turn.user, now)
     person = PersonView(
         name=turn.user.first_name or turn.user.username, timezone=str(accounts.zone(turn.user))
     )
@@ -171,24 +181,22 @@ def _context(
         previous = summaries[-1].last_message_at
     return TurnContext(
         person=person,
-        now=accounts.local_now(turn.user, now),
+        now=local,
         question=history[-1].text,
         summaries=summaries,
         surfaced=tuple(recalled),
         previous_message_at=previous,
+        open_question=memories.open_question(turn.user, today=local.date(), now=now),
     )
 
 
-def _tool_context(turn: Turn, asked: Message, now: datetime) -> ToolContext:
-    said = SourceMessage(
+def _said(asked: Message) -> SourceMessage:
+    return SourceMessage(
         message_id=asked.pk,
         segment_id=asked.segment_id,
         role="user",
         text=asked.text,
         said_at=asked.created_at,
-    )
-    return ToolContext(
-        user=turn.user, turn_id=turn.pk, segment_id=turn.segment_id, now=now, said=(said,)
     )
 
 
@@ -223,7 +231,7 @@ def _stream_reply(
         if draft.text or draft.calls:
             raise
         log.warning("turn.answered_offline")
-        yield from _quote(turn, draft, context, offline.NOT_REACHABLE)
+        yield from _quote(turn, draft, context, tools.said[0], offline.NOT_REACHABLE)
     yield from bundle.flush()
 
 
@@ -276,10 +284,18 @@ def _tool_event(
     return Event(type=events.TOOL_FINISHED, turn_id=str(turn.pk), body=body)
 
 
-def _quote(turn: Turn, draft: Draft, context: TurnContext, notice: str) -> Iterator[Event]:
+def _quote(
+    turn: Turn, draft: Draft, context: TurnContext, asked: SourceMessage, notice: str
+) -> Iterator[Event]:
     zone = context.now.tzinfo
     assert zone is not None  # noqa: S101 (local_now is aware)
-    draft.text = offline.reply(context.surfaced, zone=zone, notice=notice)
+    draft.text = offline.reply(
+        context.surfaced,
+        zone=zone,
+        notice=notice,
+        kept=remembering.keep_asked(turn.user, asked),
+        question=context.open_question,
+    )
     draft.model = OFFLINE_MODEL
     yield _delta(turn, draft.text)
 
@@ -327,6 +343,8 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
     now = timezone.now()
     message = None
     threads.store_tool_calls(turn, draft.calls)
+    if draft.open_question is not None and status == Turn.Status.DONE:
+        memory.mark_asked(turn.user, draft.open_question.conflict_id, at=now)
     if draft.text.strip():  # the provider would refuse a blank message in the next prompt
         message = threads.append(
             thread,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from conversations.models import Message
 from memory.models import ForgetReceipt
-from memory.types import Recalled, Resting
+from memory.types import OpenQuestion, Recalled, Resting
 
 # What shall become of the memories that rest on a message alone, when it is deleted or edited.
 Afterlife = Literal["forget", "keep"]
@@ -46,6 +46,7 @@ class TurnContext:
     summaries: tuple[Summary, ...]
     surfaced: tuple[Recalled, ...]
     previous_message_at: datetime | None
+    open_question: OpenQuestion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
 from django.db import transaction
 
-from memory import backing, instructions, scores, storage, truth
+from memory import asked, backing, instructions, scores, storage, truth
 from memory.constants import DEFAULT_TYPE, TEXT_MAX_CHARS
 from memory.models import Memory, MemoryLink, Stakes, Trust
 from memory.quoting import meaning
 from memory.storage import Fact
-from memory.types import SourceMessage, SourceRef
+from memory.types import Kept, SourceMessage, SourceRef
 from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -84,6 +84,40 @@ def note(
         was_known=noted.was_known,
     )
     return noted
+
+
+def note_asked(*, user: User, message: SourceMessage, at: datetime) -> Kept:
+    """Store what the person asks to remember, in their own words, and commit it.
+
+    Once: where memories rest on the message already, nothing is stored and those are returned.
+    Raises DependencyError without embeddings.
+    """
+    if not asked.is_asked(message.text):
+        return Kept()
+    name = user.get_short_name() or user.get_username()
+    facts = asked.facts(message, name=name, zone=accounts.zone(user))
+    if not facts:
+        return Kept()
+    vectors = embeddings.embed([meaning(fact.text) for fact in facts])
+    with transaction.atomic():
+        storage.lock(user)
+        if (known := _kept(user, message)).memory_ids:
+            return known
+        for place, fact in enumerate(facts):
+            stored_at = at + timedelta(microseconds=place)
+            one = vectors[place : place + 1]
+            _store(user, fact, one, message.segment_id, stored_at, (), asked_for=True)
+    log.info("memory.asked_for", memories=len(facts))
+    return _kept(user, message)
+
+
+def _kept(user: User, message: SourceMessage) -> Kept:
+    rows = Memory.objects.for_user(user).live().filter(sources__message_id=message.message_id)
+    found = rows.order_by("created_at", "id").values_list("id", "quarantined_at")
+    return Kept(
+        memory_ids=tuple(memory_id for memory_id, _ in found),
+        is_held_back=all(held_at is not None for _, held_at in found),
+    )
 
 
 @transaction.atomic

@@ -24,6 +24,7 @@ from memory import (
     storage,
     tasks,
     tending,
+    truth,
     upkeep,
     work,
 )
@@ -350,8 +351,10 @@ def unlink(*, user: User, source_id: UUID, target_id: UUID, at: datetime) -> Non
 # What their modules do is what the front door offers.
 CURATOR = MemoryRevision.Author.CURATOR
 remember_now = noting.note
+remember_asked = noting.note_asked
 annotate = tending.annotate
 touch = tending.touch
+mark_asked = truth.mark_asked
 
 
 def undo_merge(*, user: User, merge_id: UUID) -> Merge:

@@ -20,6 +20,7 @@ from memory import links
 from memory.models import Conflict, Memory, MemoryLink
 from memory.past import asks_for_past, span
 from memory.storage import lock
+from memory.types import OneSide, OpenQuestion
 from memory.visibility import visible
 from mira_site import errors
 from mira_site.accounts import selectors as accounts
@@ -32,6 +33,7 @@ __all__ = [
     "conflict",
     "mark_asked",
     "open_conflicts",
+    "open_question",
     "question_of_the_day",
     "reopen_replaced_by",
     "resolve",
@@ -322,6 +324,18 @@ def question_of_the_day(user: User, *, today: date, now: datetime) -> Conflict |
         return None
     waiting = open_conflicts(user, now=now)
     return waiting.order_by(F("asked_at").asc(nulls_first=True), "created_at", "id").first()
+
+
+def open_question(user: User, *, today: date, now: datetime) -> OpenQuestion | None:
+    """The question of the day as a value, for a prompt or an answer."""
+    found = question_of_the_day(user, today=today, now=now)
+    if found is None:
+        return None
+    older, newer = (
+        OneSide(id=side.id, text=side.text, noted_at=side.created_at)
+        for side in (found.older, found.newer)
+    )
+    return OpenQuestion(conflict_id=found.id, older=older, newer=newer)
 
 
 def mark_asked(user: User, conflict_id: UUID, *, at: datetime) -> None:

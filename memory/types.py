@@ -202,6 +202,35 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OneSide:
+    """One of two memories that contradict each other."""
+
+    id: UUID
+    text: str
+    noted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenQuestion:
+    """What only the person can tell: which of two memories is right."""
+
+    conflict_id: UUID
+    older: OneSide
+    newer: OneSide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What the person asked to remember, as it was stored; none if they asked for nothing.
+
+    `is_held_back`: all of it waits for a look, and does not come up before.
+    """
+
+    memory_ids: tuple[UUID, ...] = ()
+    is_held_back: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resting:
     """Memories that rest on some messages: on them alone, or on others too."""
 

@@ -36,6 +36,7 @@ def test_the_sections_and_their_order_are_these():
         ("SEGMENT", "continuation"),
         ("HUD", "clock"),
         ("HUD", "memories"),
+        ("HUD", "open_question"),
     ]
 
 
