@@ -4,8 +4,8 @@ Starts its own PostgreSQL and Redis on a data directory that is removed afterwar
 of 200,000 memories, of which one person has 1,000, one 10,000 and one 100,000 (their rows lie
 scattered among all others', as they would after a year), then asks in turns: `memories/recall/`
 through the API view, and the floor, under the same row-level security, each with no cached vector.
-Prints p50 and p95 of both and the ratios, which are what counts on a machine that does other things,
-and what a turn's recall takes (several phrases, names, kept memories).
+Prints p50 and p95 of both and the ratios, which are what counts where
+other work is done, and what a turn's recall takes (several phrases, names, kept memories).
 
     .venv/bin/python -m benchmarks.recall_latency [--queries 60] [--rows 200000] [--keep FOLDER]
 """
@@ -36,20 +36,23 @@ CHUNK = 2_000
 WARM_UP = 3  # rounds that fill pools and caches on both sides
 SEED = 20_261_130
 
-NAMES = """Anna Ben Clara David Emma Felix Greta Hugo Ida Jonas Klara Leo Mia Noah Olga Paul Rosa Sam
-Tina Uwe Vera Willi Yara Zoe Marta Nils Petra Ravi Sofia Tom""".split()
-KIN = "sister brother mother father cousin neighbour boss colleague friend doctor teacher".split()
-PLACES = """Lisbon Graz Oslo Berlin Porto Vienna Naples Ghent Prague Zurich Split Turku Galway Bergen
-Lyon Seville Krakow Riga Tallinn Malmo""".split()
-THINGS = """boat piano garden bicycle camera novel telescope kitchen greenhouse violin laptop tent
-sofa kettle motorbike drone kayak loom printer sourdough aquarium guitar passport rucksack""".split()
-DEEDS = """repaired painted bought sold lost found borrowed cleaned photographed insured inherited
-measured replaced moved hid restored catalogued shipped tuned rented""".split()
-LIKES = """hiking chess jazz sushi pottery opera climbing gardening crosswords swimming documentaries
-cycling knitting astronomy poetry baking badminton theatre""".split()
-WORK = """nurse architect plumber teacher biologist carpenter pharmacist translator baker pilot
-librarian surveyor goldsmith electrician""".split()
-ILLS = "nuts pollen penicillin gluten cats wasps latex shellfish dust aspirin".split()
+WORDS = {
+    "name": """Anna Ben Clara David Emma Felix Greta Hugo Ida Jonas Klara Leo Mia Noah Olga Paul
+        Rosa Sam Tina Uwe Vera Willi Yara Zoe Marta Nils Petra Ravi Sofia Tom""",
+    "kin": "sister brother mother father cousin neighbour boss colleague friend doctor teacher",
+    "place": """Lisbon Graz Oslo Berlin Porto Vienna Naples Ghent Prague Zurich Split Turku Galway
+        Bergen Lyon Seville Krakow Riga Tallinn Malmo""",
+    "thing": """boat piano garden bicycle camera novel telescope kitchen greenhouse violin laptop
+        tent sofa kettle motorbike drone kayak loom printer sourdough aquarium guitar passport""",
+    "deed": """repaired painted bought sold lost found borrowed cleaned photographed insured moved
+        inherited measured replaced hid restored catalogued shipped tuned rented""",
+    "like": """hiking chess jazz sushi pottery opera climbing gardening crosswords swimming cycling
+        documentaries knitting astronomy poetry baking badminton theatre""",
+    "work": """nurse architect plumber teacher biologist carpenter pharmacist translator baker pilot
+        librarian surveyor goldsmith electrician""",
+    "ill": "nuts pollen penicillin gluten cats wasps latex shellfish dust aspirin",
+}
+CHOICES = {kind: words.split() for kind, words in WORDS.items()}
 TEMPLATES = (
     "{name}, my {kin}, lives in {place} and works as a {work}.",
     "I {deed} the {thing} that {name} gave me in {place} for {number} euros.",
@@ -75,18 +78,9 @@ QUESTIONS = (
 
 
 def filled(template: str, dice: random.Random) -> str:
-    return template.format(
-        name=dice.choice(NAMES),
-        kin=dice.choice(KIN),
-        place=dice.choice(PLACES),
-        thing=dice.choice(THINGS),
-        deed=dice.choice(DEEDS),
-        like=dice.choice(LIKES),
-        other=dice.choice(LIKES),
-        work=dice.choice(WORK),
-        ill=dice.choice(ILLS),
-        number=dice.randrange(2, 400),
-    )
+    words = {kind: dice.choice(choices) for kind, choices in CHOICES.items()}
+    other = dice.choice(CHOICES["like"])
+    return template.format(**words, other=other, number=dice.randrange(2, 400))
 
 
 @contextmanager
@@ -108,9 +102,11 @@ def services(folder: Path) -> Iterator[None]:
             embedded.wait_until(lambda: embedded.postgres_is_up(folder), name="PostgreSQL")
             embedded.wait_until(lambda: embedded.redis_answers(redis_url), name="Redis")
             import django  # noqa: PLC0415
+            from django.conf import settings  # noqa: PLC0415
             from django.core.management import call_command  # noqa: PLC0415
 
             django.setup()
+            settings.ALLOWED_HOSTS = ["testserver"]
             call_command("migrate", verbosity=0)
             yield
         finally:
@@ -205,58 +201,73 @@ def copy(
 
 
 # --- Measuring ---------------------------------------------------------------------------------
-def measure(size: int, queries: int) -> dict[str, list[float]]:
-    """Milliseconds of each way, asked in turns, in an order by chance."""
-    from django.conf import settings  # noqa: PLC0415
-    from django.db import connection  # noqa: PLC0415
-    from django.utils import timezone  # noqa: PLC0415
-    from rest_framework.test import APIClient  # noqa: PLC0415
+class Asking:
+    """The ways to ask for one person's memories."""
 
-    from conversations import phrases  # noqa: PLC0415
-    from conversations.models import Message  # noqa: PLC0415
-    from memory import selectors  # noqa: PLC0415
-    from memory.storage import literal  # noqa: PLC0415
-    from mira_site import embeddings, isolation  # noqa: PLC0415
-    from mira_site.accounts.models import User  # noqa: PLC0415
+    def __init__(self, size: int) -> None:
+        from rest_framework.test import APIClient  # noqa: PLC0415
 
-    settings.ALLOWED_HOSTS = ["testserver"]
-    user = User.objects.get(username=name_of(size))
-    client = APIClient()
-    client.force_login(user)
-    said: list[Message] = [Message(role="user", text="I saw Anna and her boat yesterday.")]
-    kept: list[UUID] = []
+        from conversations.models import Message  # noqa: PLC0415
+        from mira_site.accounts.models import User  # noqa: PLC0415
 
-    def floor(query: str) -> None:
+        self.user = User.objects.get(username=name_of(size))
+        self.client = APIClient()
+        self.client.force_login(self.user)
+        self.said = [Message(role="user", text="I saw Anna and her boat yesterday.")]
+        self.kept: list[UUID] = []
+
+    def floor(self, query: str) -> None:
+        from django.db import connection  # noqa: PLC0415
+
+        from memory.storage import literal  # noqa: PLC0415
+        from mira_site import embeddings, isolation  # noqa: PLC0415
+
         vector = embeddings.embed([query])[0]
-        with isolation.acting_as(user.pk), connection.cursor() as cursor:
+        with isolation.acting_as(self.user.pk), connection.cursor() as cursor:
             cursor.execute(
                 "SELECT id FROM memory_memories WHERE user_id = %s"
                 " ORDER BY embedding <=> %s::vector LIMIT 10",
-                [user.pk, literal(vector)],
+                [self.user.pk, literal(vector)],
             )
             cursor.fetchall()
 
-    def recall(query: str) -> None:
-        answer = client.post("/api/v1/memories/recall/", {"query": query}, format="json")
+    def recall(self, query: str) -> None:
+        answer = self.client.post("/api/v1/memories/recall/", {"query": query}, format="json")
         if answer.status_code != 200 or not answer.json()["items"]:
             raise SystemExit(f"No recall: {answer.status_code} {answer.content[:500]!r}")
 
-    def turn(query: str) -> None:
-        history = [*said, Message(role="user", text=query)]
-        asked = phrases.queries(history)
-        with isolation.acting_as(user.pk):
-            selectors.compared(user, kept, asked, now=timezone.now())
-            found = selectors.recall(
-                user,
-                asked,
-                now=timezone.now(),
-                names=phrases.names(history),
-                kept_ids=kept[:3],
-            )
-        kept[:] = [item.id for item in found]
+    def turn(self, query: str) -> None:
+        from django.utils import timezone  # noqa: PLC0415
 
-    dice = random.Random(SEED + size)
-    ways: dict[str, Callable[[str], None]] = {"floor": floor, "recall": recall, "turn": turn}
+        from conversations import phrases  # noqa: PLC0415
+        from conversations.models import Message  # noqa: PLC0415
+        from memory import selectors  # noqa: PLC0415
+        from mira_site import isolation  # noqa: PLC0415
+
+        history = [*self.said, Message(role="user", text=query)]
+        asked, now = phrases.queries(history), timezone.now()
+        with isolation.acting_as(self.user.pk):
+            selectors.compared(self.user, self.kept, asked, now=now)
+            found = selectors.recall(
+                self.user,
+                asked,
+                now=now,
+                names=phrases.names(history),
+                kept_ids=self.kept[:3],
+            )
+        self.kept = [item.id for item in found]
+
+
+def measure(size: int, queries: int) -> dict[str, list[float]]:
+    """Milliseconds of each way, asked in turns, in an order by chance."""
+    from mira_site import embeddings  # noqa: PLC0415
+
+    asking, dice = Asking(size), random.Random(SEED + size)
+    ways: dict[str, Callable[[str], None]] = {
+        "floor": asking.floor,
+        "recall": asking.recall,
+        "turn": asking.turn,
+    }
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(queries + WARM_UP):
         query = filled(QUESTIONS[number % len(QUESTIONS)], dice)

@@ -47,7 +47,7 @@ def shown(
     """Those of the memories that may come up at `now`, by id."""
     if not memory_ids:
         return {}
-    values = {"user": user.pk, "ids": list(memory_ids), "now": now, "past": past}
+    values: dict[str, Any] = {"user": user.pk, "ids": list(memory_ids), "now": now, "past": past}
     with connection.cursor() as cursor:
         cursor.execute(_SHOWN, values)
         return {row[0]: _view(row) for row in cursor.fetchall()}
