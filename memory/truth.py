@@ -14,7 +14,7 @@ from uuid import UUID
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import F, Min, Q, QuerySet
+from django.db.models import F, Max, Min, Q, QuerySet
 
 from memory import links
 from memory.models import Conflict, Memory, MemoryLink
@@ -313,17 +313,15 @@ def question_of_the_day(user: User, *, today: date, now: datetime) -> Conflict |
     None if there is none, or one was asked about already on this day of the person's. Reading it
     changes nothing; `mark_asked` does, once it stood before MIRA in an answered turn.
     """
-    last = (
-        Conflict.objects.for_user(user)
-        .filter(asked_at__isnull=False)
-        .order_by("-asked_at")
-        .values_list("asked_at", flat=True)
-        .first()
-    )
+    waiting = open_conflicts(user, now=now)
+    found = waiting.order_by(F("asked_at").asc(nulls_first=True), "created_at", "id").first()
+    if found is None:
+        return None
+    asked = Conflict.objects.for_user(user).aggregate(last=Max("asked_at"))
+    last: datetime | None = asked["last"]
     if last is not None and last.astimezone(accounts.zone(user)).date() >= today:
         return None
-    waiting = open_conflicts(user, now=now)
-    return waiting.order_by(F("asked_at").asc(nulls_first=True), "created_at", "id").first()
+    return found
 
 
 def open_question(user: User, *, today: date, now: datetime) -> OpenQuestion | None:
