@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import structlog
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from memory import dates, rules
+from memory import attribution, dates, neighbours, quoting, rules
+from memory import stakes as stakes_by_words
 from memory.constants import (
     ASSISTANT_TEXT_MAX_CHARS,
     CHUNK_BUDGET_TOKENS,
@@ -19,13 +22,14 @@ from memory.constants import (
     MEMORY_TYPES,
     TEXT_MAX_CHARS,
 )
+from memory.models import Stakes, Trust
 from memory.naming import TYPES, Named, known_type
-from memory.sentences import best_sentence, shared_words
 from memory.storage import Fact
-from memory.types import SourceMessage, SourceRef
+from memory.types import SourceMessage
 from mira_site import tokens
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
+from mira_site.llm import client
 from mira_site.llm.jobs import Job
 from mira_site.llm.types import Tier
 from mira_site.prompts import quoted
@@ -33,6 +37,14 @@ from mira_site.prompts import quoted
 log = structlog.get_logger(__name__)
 
 _NUMBER = re.compile(r"\d+")
+_SHORT_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?![0-9a-f])", re.IGNORECASE)
+_STAKES = {"trivial": Stakes.TRIVIAL, "ordinary": Stakes.ORDINARY, "vital": Stakes.VITAL}
+_TRUST = {"said": Trust.SAID, "inferred": Trust.INFERRED, "outside": Trust.OUTSIDE}
+_OF_THE_PERSON = ("preference", "decision")
+# Signs that a text says by itself that it was read.
+_READ = re.compile(
+    r"(?<!\w)(?:reads?|gelesen|liest|las|lu|lit|leyó|leído|lee)(?!\w)|“", re.IGNORECASE
+)
 
 
 def _text_or_none(value: Any) -> str | None:
@@ -51,6 +63,17 @@ def _numbers(value: Any) -> list[int]:
     return [int(number[:9]) for text in texts for number in _NUMBER.findall(text)]
 
 
+def _ids(value: Any) -> list[str]:
+    """Short ids however they are written: ["mem_1a2b3c4d"], "1A2B3C4D"; [] for anything else."""
+    given = value if isinstance(value, list) else [value]
+    found = (_SHORT_ID.findall(item) for item in given if isinstance(item, str))
+    return [one.lower() for several in found for one in several]
+
+
+def _word(value: Any) -> str | None:
+    return value.strip().lower() if isinstance(value, str) else None
+
+
 def _names(value: Any) -> list[Named] | None:
     """The names among what was given, malformed ones dropped; None if nothing like a list was."""
     if not isinstance(value, list):
@@ -65,6 +88,8 @@ def _names(value: Any) -> list[Named] | None:
 
 # A bad optional field is dropped and never costs the memory.
 OptionalText = Annotated[str | None, BeforeValidator(_text_or_none)]
+OptionalWord = Annotated[str | None, BeforeValidator(_word)]
+KnownIds = Annotated[list[str], BeforeValidator(_ids)]
 
 
 class ExtractedMemory(BaseModel):
@@ -108,6 +133,26 @@ class ExtractedMemory(BaseModel):
             }
         ),
     ] = Field(default=None, description="Whom and what the fact names, in full as it names them.")
+    source: OptionalWord = Field(
+        default=None,
+        description="said, inferred from what was said, or outside: read in a pasted text.",
+        json_schema_extra={"enum": list(_TRUST)},
+    )
+    stakes: OptionalWord = Field(
+        default=None,
+        description="What it would cost to have forgotten it.",
+        json_schema_extra={"enum": list(_STAKES)},
+    )
+    repeats: KnownIds = Field(
+        default_factory=list, description="Ids of known memories that say the same already."
+    )
+    replaces: KnownIds = Field(
+        default_factory=list, description="Ids of known memories that are over now."
+    )
+    contradicts: KnownIds = Field(
+        default_factory=list,
+        description="Ids of known memories that cannot be true beside it, undecided.",
+    )
 
 
 class ExtractedMemories(BaseModel):
@@ -129,15 +174,31 @@ class Extracted:
     by_model: bool
 
 
-def extract(user: User, messages: Sequence[SourceMessage]) -> Extracted:
-    """The lasting facts of what the person said, each with the person's messages it rests on."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What one part of a transcript is read with; `known` are ids by their first eight digits."""
+
+    name: str
+    zone: ZoneInfo
+    chunk: Sequence[SourceMessage]
+    known: Mapping[str, UUID]
+
+    def ids(self, given: Sequence[str]) -> tuple[UUID, ...]:
+        return tuple(dict.fromkeys(self.known[one] for one in given if one in self.known))
+
+
+def extract(user: User, messages: Sequence[SourceMessage], *, now: datetime) -> Extracted:
+    """The lasting facts of what the person said, each with the person's messages it rests on.
+
+    A model is shown what is known already near each part of the transcript.
+    """
     zone, name = accounts.zone(user), user.get_short_name() or user.get_username()
     facts: list[Fact] = []
     by_model = True
     for chunk in _chunks(messages):
         if not any(message.role == "user" for message in chunk):
             continue
-        found = _ask(name, zone, chunk)
+        found = _ask(user, name, zone, chunk, now=now)
         if found is None:
             by_model = False
             facts.extend(rules.facts(chunk, name=name, zone=zone))
@@ -146,22 +207,25 @@ def extract(user: User, messages: Sequence[SourceMessage]) -> Extracted:
     return Extracted(facts=tuple(facts), by_model=by_model)
 
 
-def _ask(name: str, zone: ZoneInfo, chunk: Sequence[SourceMessage]) -> list[Fact] | None:
+def _ask(
+    user: User, name: str, zone: ZoneInfo, chunk: Sequence[SourceMessage], *, now: datetime
+) -> list[Fact] | None:
     """The facts a model finds in the chunk; None if no model could be asked or understood."""
+    known = neighbours.near(user, chunk, now=now) if client.is_configured() else []
     outcome = EXTRACTION.ask_outcome(
         {
             "person": quoted(name),
             "zone": zone.key,
+            "known": neighbours.shown(known, zone) or "(nothing)",
             "transcript": transcript(chunk, zone),
         },
         otherwise=lambda: ExtractedMemories(memories=[]),
     )
     if not outcome.by_model:
         return None
+    reading = _Reading(name=name, zone=zone, chunk=chunk, known=neighbours.by_short_id(known))
     facts = [
-        fact
-        for memory in outcome.answer.memories
-        if (fact := _fact(memory, chunk, zone)) is not None
+        fact for memory in outcome.answer.memories if (fact := _fact(memory, reading)) is not None
     ]
     if unsupported := len(outcome.answer.memories) - len(facts):
         log.info("extraction.left_out_unsupported", memories=unsupported)
@@ -169,13 +233,22 @@ def _ask(name: str, zone: ZoneInfo, chunk: Sequence[SourceMessage]) -> list[Fact
 
 
 def transcript(messages: Sequence[SourceMessage], zone: ZoneInfo) -> str:
-    """The messages as numbered elements with speaker and local time, their text escaped."""
-    return "\n".join(
-        f'<message number="{number}" from="{"person" if message.role == "user" else "assistant"}" '
-        f'at="{message.said_at.astimezone(zone):%A %Y-%m-%d %H:%M}">'
-        f"{quoted(_shown(message))}</message>"
-        for number, message in enumerate(messages, start=1)
-    )
+    """The messages as numbered elements with speaker and local time, their text escaped.
+
+    What the person only pasted, or said back, stands apart from their own words.
+    """
+    lines: list[str] = []
+    answers: list[str] = []
+    for number, message in enumerate(messages, start=1):
+        is_person = message.role == "user"
+        inside = attribution.marked(message.text, answers) if is_person else quoted(_shown(message))
+        if not is_person:
+            answers.append(message.text)
+        lines.append(
+            f'<message number="{number}" from="{"person" if is_person else "assistant"}" '
+            f'at="{message.said_at.astimezone(zone):%A %Y-%m-%d %H:%M}">{inside}</message>'
+        )
+    return "\n".join(lines)
 
 
 def _shown(message: SourceMessage) -> str:
@@ -199,38 +272,33 @@ def _chunks(messages: Sequence[SourceMessage]) -> Iterator[list[SourceMessage]]:
         yield chunk
 
 
-def _fact(memory: ExtractedMemory, chunk: Sequence[SourceMessage], zone: ZoneInfo) -> Fact | None:
+def _fact(memory: ExtractedMemory, reading: _Reading) -> Fact | None:
     """The memory with its sources checked; None if only the assistant said it."""
-    support = _support(memory, chunk)
-    if not support:
-        return None
-    claim = memory.sentence or memory.text
-    return Fact(
-        text=memory.text,
-        memory_type=memory.memory_type,
-        happens_at=dates.parsed(memory.happens_at or "", zone),
-        expires_at=dates.parsed(memory.expires_at or "", zone),
-        named=None if memory.entities is None else tuple(memory.entities),
-        sources=tuple(
-            SourceRef(
-                message_id=message.message_id,
-                segment_id=message.segment_id,
-                sentence=best_sentence(message.text, claim),
-                said_at=message.said_at,
-            )
-            for message in support
-        ),
+    numbers = [number for number in memory.messages if 0 < number <= len(reading.chunk)]
+    backing = attribution.backing(
+        memory.text, memory.sentence or "", reading.chunk, numbers=numbers
     )
-
-
-def _support(memory: ExtractedMemory, chunk: Sequence[SourceMessage]) -> list[SourceMessage]:
-    """The person's messages a memory rests on: those it names, or else the one most like it."""
-    named = [
-        chunk[number - 1] for number in dict.fromkeys(memory.messages) if 0 < number <= len(chunk)
-    ]
-    said = [message for message in named if message.role == "user"]
-    if said or named:
-        return said
-    claim = f"{memory.text} {memory.sentence or ''}"
-    persons = [message for message in chunk if message.role == "user"]
-    return [max(persons, key=lambda message: shared_words(message.text, claim))]
+    if backing is None:
+        return None
+    trust = min(backing.trust, _TRUST.get(memory.source or "", Trust.SAID))
+    is_outside = trust == Trust.OUTSIDE
+    text = memory.text
+    if is_outside and not _READ.search(text):
+        text = quoting.as_read(reading.name, text)
+    stakes = _STAKES.get(memory.stakes or "")
+    replaces = reading.ids(memory.replaces)
+    return Fact(
+        text=text,
+        memory_type=DEFAULT_TYPE
+        if is_outside and memory.memory_type in _OF_THE_PERSON
+        else memory.memory_type,
+        happens_at=dates.parsed(memory.happens_at or "", reading.zone),
+        expires_at=dates.parsed(memory.expires_at or "", reading.zone),
+        named=None if memory.entities is None else tuple(memory.entities),
+        trust=trust,
+        stakes=stakes_by_words.of(text) if stakes is None else stakes,
+        sources=backing.sources,
+        repeats=() if replaces else reading.ids(memory.repeats),
+        replaces=replaces,
+        contradicts=tuple(one for one in reading.ids(memory.contradicts) if one not in replaces),
+    )

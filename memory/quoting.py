@@ -5,13 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_FRAMED = re.compile(r"\A[^“”\n]{1,160} said: “(?P<statement>.+)”(?: \([^()]*\))?\Z", re.DOTALL)
+_FRAMED = re.compile(
+    r"\A[^“”\n]{1,160} (?:said|read): “(?P<statement>.+)”(?: \([^()]*\))?\Z", re.DOTALL
+)
 
 
 def framed(name: str, statement: str, notes: Sequence[str]) -> str:
     """`Alice said: “I sail tomorrow.” (“tomorrow” is 29 November 2026)`"""
     said = f"{name} said: “{statement}”"
     return f"{said} ({', '.join(notes)})" if notes else said
+
+
+def as_read(name: str, text: str) -> str:
+    """`Alice read: “The bridge opened today.”`: what a text said that is not the person's."""
+    return f"{name} read: “{text}”"
+
+
+def without_name(text: str, name: str) -> str:
+    """The text without the person's name: "Alice's boat" and "my boat" are then alike."""
+    if not name:
+        return text
+    return re.sub(rf"(?<!\w){re.escape(name)}(?:['’]s?)?(?!\w)", "", text).strip()
 
 
 def meaning(text: str) -> str:

@@ -9,11 +9,10 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from memory import extraction, forgetting, scores, storage
+from memory import extraction, forgetting, settling, storage
 from memory.quoting import meaning
 from memory.types import SourceMessage
 from mira_site import embeddings
-from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import WorkLeftDue
 
@@ -28,20 +27,12 @@ def read(
     `at` is from before the messages were read. Raises DependencyError without embeddings,
     WorkLeftDue if something was forgotten since `at`: the messages may hold it.
     """
-    found = extraction.extract(user, messages)
+    found = extraction.extract(user, messages, now=at)
     vectors = embeddings.embed([meaning(fact.text) for fact in found.facts])
     with transaction.atomic():
         storage.lock(user)
         refuse_forgotten(user, at=at)
-        ids = storage.store(
-            user,
-            found.facts,
-            vectors,
-            at=at,
-            use_day=accounts.use_days(user),
-            segment_id=segment_id,
-        )
-        scores.rescore(user, now=at, memory_ids=ids)
+        ids = settling.settle(user, found.facts, vectors, at=at, segment_id=segment_id)
     log.info("messages.reread", segment=str(segment_id), memories=len(ids))
     return ids
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from memory import dates, quoting, relative_dates
+from memory import claims, dates, quoting, relative_dates, stakes
 from memory.constants import RULE_FACTS_MAX, STATEMENT_MAX_CHARS, STATEMENT_MIN_WORDS
 from memory.sentences import prose, sentences
 from memory.storage import Fact
 from memory.types import SourceMessage, SourceRef
+from memory.voices import own_words
 
 
 def _opening(words: str) -> re.Pattern[str]:
@@ -85,7 +86,7 @@ _WIDE_SIGNS_PER_WORD = 2  # scripts that put no space between words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Statement:
+class Statement:
     text: str
     message: SourceMessage
     weight: int
@@ -94,17 +95,25 @@ class _Statement:
 def facts(messages: Sequence[SourceMessage], *, name: str, zone: ZoneInfo) -> list[Fact]:
     """What the person stated, in order; at most RULE_FACTS_MAX, those that say most of the person.
 
-    Only messages of the person are read.
+    Only messages of the person are read, and of those only what is the person's own: nothing that
+    was pasted and no answer said back.
     """
-    found = [
-        statement
-        for message in messages
-        if message.role == "user"
-        for statement in _statements(message)
-    ]
+    found = statements(messages)
     heaviest = sorted(range(len(found)), key=lambda index: (-found[index].weight, index))
     chosen = sorted(heaviest[:RULE_FACTS_MAX])
     return [_fact(found[index], name, zone) for index in chosen]
+
+
+def statements(messages: Sequence[SourceMessage]) -> list[Statement]:
+    """The person's own statements, in order."""
+    answers: list[str] = []
+    found: list[Statement] = []
+    for message in messages:
+        if message.role == "assistant":
+            answers.append(message.text)
+        else:
+            found.extend(_statements(message, answers))
+    return found
 
 
 def is_statement(sentence: str) -> bool:
@@ -123,13 +132,13 @@ def is_statement(sentence: str) -> bool:
     return not _VAGUE.match(sentence) or _weight(sentence) > 0
 
 
-def _statements(message: SourceMessage) -> Iterator[_Statement]:
+def _statements(message: SourceMessage, answers: Sequence[str]) -> Iterator[Statement]:
     """The message's statements; one that opens with a pronoun stays with the one it leans on."""
     held = ""
-    for sentence in sentences(prose(message.text)):
+    for sentence in sentences(own_words(prose(message.text), answers)):
         if not is_statement(sentence):
             if held:
-                yield _Statement(text=held, message=message, weight=_weight(held))
+                yield Statement(text=held, message=message, weight=_weight(held))
             held = ""
             continue
         joined = f"{held} {sentence}"
@@ -137,10 +146,10 @@ def _statements(message: SourceMessage) -> Iterator[_Statement]:
             held = joined
             continue
         if held:
-            yield _Statement(text=held, message=message, weight=_weight(held))
+            yield Statement(text=held, message=message, weight=_weight(held))
         held = sentence[:STATEMENT_MAX_CHARS]
     if held:
-        yield _Statement(text=held, message=message, weight=_weight(held))
+        yield Statement(text=held, message=message, weight=_weight(held))
 
 
 def _weight(sentence: str) -> int:
@@ -153,7 +162,7 @@ def _counted_words(sentence: str) -> list[str]:
     return sentence.split() + [""] * wide
 
 
-def _fact(statement: _Statement, name: str, zone: ZoneInfo) -> Fact:
+def _fact(statement: Statement, name: str, zone: ZoneInfo) -> Fact:
     message = statement.message
     mentions = relative_dates.mentions(statement.text, message.said_at.astimezone(zone).date())
     days = {mention.on for mention in mentions}
@@ -163,6 +172,8 @@ def _fact(statement: _Statement, name: str, zone: ZoneInfo) -> Fact:
         text=quoting.framed(name, statement.text, notes),
         memory_type=_type(statement.text),
         happens_at=happens_at,
+        stakes=stakes.of(statement.text),
+        claim=claims.claim(statement.text, name=name),
         sources=(
             SourceRef(
                 message_id=message.message_id,

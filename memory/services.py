@@ -19,8 +19,10 @@ from memory import (
     mentions,
     merging,
     noting,
+    quarantine,
     rereading,
     scores,
+    settling,
     storage,
     tasks,
     tending,
@@ -80,7 +82,7 @@ def remember(
     """
     if done := _already(user, segment_id):
         return done
-    found = extraction.extract(user, messages)
+    found = extraction.extract(user, messages, now=at)
     vectors = embeddings.embed([meaning(fact.text) for fact in found.facts])
     with transaction.atomic():
         storage.lock(user)
@@ -94,15 +96,7 @@ def remember(
             memory_count=0,
             by_model=found.by_model,
         )
-        ids = storage.store(
-            user,
-            found.facts,
-            vectors,
-            at=at,
-            use_day=accounts.use_days(user),
-            segment_id=segment_id,
-        )
-        scores.rescore(user, now=at, memory_ids=ids)
+        ids = settling.settle(user, found.facts, vectors, at=at, segment_id=segment_id)
         row.memory_count = len(ids)
         row.save(update_fields=["memory_count"])
         work.make_due(user, Work.Kind.INTEGRATION, str(segment_id), at)
@@ -354,6 +348,7 @@ remember_now = noting.note
 remember_asked = noting.note_asked
 annotate = tending.annotate
 touch = tending.touch
+release_held = quarantine.release
 mark_asked = truth.mark_asked
 
 

@@ -5,6 +5,7 @@ Callers hold `lock(user)` in a transaction, so that two of them never store one 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,16 +13,23 @@ from uuid import UUID, uuid4
 
 import numpy as np
 from django.db import connection
+from django.db.models import Q
 
 from memory import mentions
+from memory.claims import Claim
 from memory.constants import (
     DUPLICATE_COSINE,
     DUPLICATE_NEIGHBOURS,
     IMPORTANCE_AT_BIRTH,
+    REPEAT_COSINE,
+    RESTATED_COSINE,
 )
+from memory.details import lost
 from memory.duplicates import says_the_same, text_hash
-from memory.models import Memory, MemorySource, Trust
+from memory.instructions import reads_like_an_instruction
+from memory.models import Memory, MemorySource, Stakes, Trust
 from memory.naming import Named
+from memory.quoting import meaning, without_name
 from memory.types import SourceRef
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
@@ -29,7 +37,11 @@ from mira_site.embeddings import Vectors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A memory that is not stored yet; `named` is None if nobody looked for names yet."""
+    """A memory that is not stored yet; `named` is None if nobody looked for names yet.
+
+    `repeats`, `replaces` and `contradicts` are memories as a model judged; `claim` is what the
+    statement claims, as read by rule.
+    """
 
     text: str
     memory_type: str
@@ -41,6 +53,11 @@ class Fact:
     importance: float = IMPORTANCE_AT_BIRTH
     named: tuple[Named, ...] | None = None
     trust: Trust = Trust.SAID
+    stakes: Stakes = Stakes.ORDINARY
+    repeats: tuple[UUID, ...] = ()
+    replaces: tuple[UUID, ...] = ()
+    contradicts: tuple[UUID, ...] = ()
+    claim: Claim | None = None
 
 
 def lock(user: User) -> None:
@@ -61,13 +78,32 @@ def store(
 ) -> list[UUID]:
     """Store the facts, `vectors[i]` being the embedding of the i-th; ids in order, no repeats.
 
-    What is known already, in the table or among the facts themselves, gets the new sources instead
-    of a second row. New rows are stored at `at`, microseconds apart, so that they keep their order.
+    See `place`.
     """
-    known = _Known(user, facts, vectors)
+    ids = place(user, facts, vectors, at=at, use_day=use_day, segment_id=segment_id)
+    return list(dict.fromkeys(ids))
+
+
+def place(
+    user: User,
+    facts: Sequence[Fact],
+    vectors: Vectors,
+    *,
+    at: datetime,
+    use_day: int,
+    segment_id: UUID | None,
+) -> list[UUID]:
+    """Store the facts, `vectors[i]` being the embedding of the i-th; `ids[i]` is where it went.
+
+    What is known already, in the table or among the facts themselves, gets the new sources instead
+    of a second row, and the better of both words; what is past is not known. What reads like an
+    instruction is held back. New rows are stored at `at`, microseconds apart, so that they keep
+    their order.
+    """
+    known = _Known(user, facts, vectors, at=at)
     memories: list[Memory] = []
     sources: list[MemorySource] = []
-    stored: list[tuple[UUID, Fact]] = []
+    ids: list[UUID] = []
     for fact, vector in zip(facts, vectors, strict=True):
         memory_id = known.find(fact, vector)
         if memory_id is None:
@@ -76,13 +112,17 @@ def store(
             memories.append(memory)
             known.add(memory.id, fact, vector)
             memory_id = memory.id
-        sources.extend(_source_rows(user, memory_id, fact.sources))
-        known.used.setdefault(memory_id)
-        stored.append((memory_id, fact))
+        if fact.trust >= known.trust[memory_id]:  # hearsay lends nothing to the person's word
+            sources.extend(_source_rows(user, memory_id, fact.sources))
+        known.trust[memory_id] = max(known.trust[memory_id], fact.trust)
+        ids.append(memory_id)
+    for memory in memories:
+        memory.trust = known.trust[memory.id]
     Memory.objects.bulk_create(memories)
+    known.raise_trust(user, set(ids))
     MemorySource.objects.bulk_create(sources, ignore_conflicts=True)
-    mentions.attach(user, _named(user, stored), at=at)
-    return list(known.used)
+    mentions.attach(user, _named(user, list(zip(ids, facts, strict=True))), at=at)
+    return ids
 
 
 def _named(user: User, stored: Sequence[tuple[UUID, Fact]]) -> dict[UUID, list[Named]]:
@@ -94,21 +134,37 @@ def _named(user: User, stored: Sequence[tuple[UUID, Fact]]) -> dict[UUID, list[N
     return named
 
 
-class _Known:
-    """What is stored that might be one of the facts, and the facts taken so far."""
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A memory that a fact may repeat."""
 
-    def __init__(self, user: User, facts: Sequence[Fact], vectors: Vectors) -> None:
-        self.used: dict[UUID, None] = {}  # an ordered set
-        hashes = [text_hash(fact.text, fact.happens_at) for fact in facts]
-        live = Memory.objects.for_user(user).live()
-        self._by_hash: dict[str, UUID] = dict(
-            live.filter(text_hash__in=hashes).values_list("text_hash", "id")
-        )
-        self._texts: list[tuple[UUID, str, datetime | None]] = []
+    memory_id: UUID
+    text: str
+    happens_at: datetime | None
+
+
+class _Known:
+    """What is stored and still true that might be one of the facts, and the facts taken so far."""
+
+    def __init__(
+        self, user: User, facts: Sequence[Fact], vectors: Vectors, *, at: datetime
+    ) -> None:
+        self._name = user.get_short_name()
+        self._texts: list[_Text] = []
         self._vectors: list[Vectors] = []
-        for row in live.filter(id__in=_neighbour_ids(user, vectors)).order_by("created_at", "id"):
-            self._texts.append((row.id, row.text, row.happens_at))
+        self._by_hash: dict[str, UUID] = {}
+        self._stored: dict[UUID, int] = {}
+        hashes = [text_hash(fact.text, fact.happens_at) for fact in facts]
+        _retire_past(user, hashes, at=at)
+        repeated = {memory_id for fact in facts for memory_id in fact.repeats}
+        rows = Memory.objects.for_user(user).live().filter(_holds(at))
+        near = Q(id__in={*_neighbour_ids(user, vectors), *repeated}) | Q(text_hash__in=hashes)
+        for row in rows.filter(near).order_by("created_at", "id"):
+            self._by_hash.setdefault(row.text_hash, row.id)
+            self._stored[row.id] = row.trust
+            self._texts.append(_Text(row.id, row.text, row.happens_at))
             self._vectors.append(np.asarray(row.embedding, dtype=np.float32))
+        self.trust = dict(self._stored)
 
     def find(self, fact: Fact, vector: Vectors) -> UUID | None:
         same = self._by_hash.get(text_hash(fact.text, fact.happens_at))
@@ -116,19 +172,55 @@ class _Known:
             return same
         near = np.stack(self._vectors) @ vector
         for index in np.argsort(-near, kind="stable"):
-            if near[index] < DUPLICATE_COSINE:
+            if near[index] < min(REPEAT_COSINE, RESTATED_COSINE):
                 break
-            memory_id, text, happens_at = self._texts[int(index)]
-            if says_the_same(
-                fact.text, text, new_happens_at=fact.happens_at, old_happens_at=happens_at
-            ):
-                return memory_id
+            if self._is_same(fact, self._texts[int(index)], float(near[index])):
+                return self._texts[int(index)].memory_id
         return None
+
+    def _is_same(self, fact: Fact, known: _Text, near: float) -> bool:
+        if fact.happens_at is not None and fact.happens_at != known.happens_at:
+            return False
+        if near >= DUPLICATE_COSINE and says_the_same(fact.text, known.text):
+            return True
+        new, old = self._plain(fact.text), self._plain(known.text)
+        if near >= RESTATED_COSINE and says_the_same(new, old) and says_the_same(old, new):
+            return True
+        # A model's word for it is enough where the known memory has every detail of the new text.
+        judged = known.memory_id in fact.repeats and near >= REPEAT_COSINE
+        return judged and not lost([new], old)
+
+    def _plain(self, text: str) -> str:
+        """The statement itself, as the person and as somebody else would put it."""
+        return without_name(meaning(text), self._name)
 
     def add(self, memory_id: UUID, fact: Fact, vector: Vectors) -> None:
         self._by_hash[text_hash(fact.text, fact.happens_at)] = memory_id
-        self._texts.append((memory_id, fact.text, fact.happens_at))
+        self.trust[memory_id] = fact.trust
+        self._texts.append(_Text(memory_id, fact.text, fact.happens_at))
         self._vectors.append(vector)
+
+    def raise_trust(self, user: User, used: set[UUID]) -> None:
+        """What was hearsay and is now said by the person is their word from then on."""
+        for memory_id in used & self._stored.keys():
+            if self.trust[memory_id] > self._stored[memory_id]:
+                rows = Memory.objects.for_user(user).filter(id=memory_id)
+                rows.update(trust=self.trust[memory_id])
+
+
+def _holds(at: datetime) -> Q:
+    """Neither past nor expired."""
+    return (Q(valid_until__isnull=True) | Q(valid_until__gt=at)) & (
+        Q(expires_at__isnull=True) | Q(expires_at__gt=at)
+    )
+
+
+def _retire_past(user: User, hashes: Sequence[str], *, at: datetime) -> None:
+    """What was true once and is said again is a new memory: the past one leaves it its hash."""
+    rows = Memory.objects.for_user(user).live().filter(text_hash__in=hashes).exclude(_holds(at))
+    for memory_id, given in rows.values_list("id", "text_hash"):
+        retired = hashlib.sha256(f"{given}\n{memory_id}".encode()).hexdigest()
+        Memory.objects.for_user(user).filter(id=memory_id).update(text_hash=retired)
 
 
 _NEIGHBOURS = """
@@ -153,7 +245,7 @@ def _neighbour_ids(user: User, vectors: Vectors) -> list[UUID]:
                 "vectors": [literal(vector) for vector in vectors],
                 "user": user.pk,
                 "limit": DUPLICATE_NEIGHBOURS,
-                "distance": 1 - DUPLICATE_COSINE,
+                "distance": 1 - RESTATED_COSINE,
             },
         )
         return [row[0] for row in cursor.fetchall()]
@@ -184,12 +276,19 @@ def _row(
         room=fact.room,
         importance=fact.importance,
         trust=fact.trust,
+        stakes=fact.stakes,
+        quarantined_at=at if _is_held(fact) else None,
         happens_at=fact.happens_at,
         expires_at=fact.expires_at,
         created_at=at,
         created_use_day=use_day,
         source_segment_id=segment_id,
     )
+
+
+def _is_held(fact: Fact) -> bool:
+    texts = [fact.text, *(source.sentence for source in fact.sources)]
+    return reads_like_an_instruction(texts, fact.trust)
 
 
 def _source_rows(
