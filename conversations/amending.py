@@ -109,8 +109,9 @@ def _quiet_thread(user: User) -> Thread:
 
 def _leave_no_husk(user: User, message: Message) -> None:
     """A turn without messages goes, and a segment without messages, with all that told of it."""
-    turns = Turn.objects.for_user(user).filter(pk=message.turn_id)
-    turns.filter(messages__isnull=True).delete()
+    if message.turn_id is not None:
+        turns = Turn.objects.for_user(user).filter(pk=message.turn_id)
+        turns.filter(messages__isnull=True).delete()
     segments = Segment.objects.for_user(user).filter(pk=message.segment_id)
     segments.filter(messages__isnull=True).delete()
 

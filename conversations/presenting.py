@@ -9,8 +9,7 @@ from typing import Any
 
 from conversations.models import Message, Segment, SurfacedMemory, ToolCall, Turn
 from conversations.types import CameOf, Deleted
-from memory.models import ForgetReceipt, Memory, MemorySource
-from memory.types import LinkedMemory, Recalled, SourceRef, Why
+from memory.types import ForgetReceipt, LinkedMemory, Memory, MemorySource, Recalled, SourceRef, Why
 
 
 def iso(at: datetime | None) -> str | None:

@@ -8,8 +8,7 @@ from typing import Literal
 from uuid import UUID
 
 from conversations.models import Message
-from memory.models import ForgetReceipt
-from memory.types import OpenQuestion, Recalled, Resting
+from memory.types import ForgetReceipt, OpenQuestion, Recalled, Resting
 
 # What shall become of the memories that rest on a message alone, when it is deleted or edited.
 Afterlife = Literal["forget", "keep"]

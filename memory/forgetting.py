@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import structlog
@@ -38,7 +38,7 @@ from memory.models import (
     MergeSource,
 )
 from memory.quoting import meaning
-from memory.types import Forgotten, SourceRef
+from memory.types import Forgotten, SourceRef, Touched
 from mira_site.accounts.models import User
 from mira_site.errors import NotFound
 
@@ -62,7 +62,8 @@ def forget(user: User, memory_ids: Collection[UUID], *, at: datetime) -> ForgetR
     merged = _merged_from(user, doomed)
     forgotten = _forgotten(user, doomed, merged, at=at)
     counts = _belongings(user, doomed | merged)
-    answers = [answer for _, answer in being_forgotten.send(sender=Memory, forgotten=forgotten)]
+    told = being_forgotten.send(sender=Memory, forgotten=forgotten)
+    answers = [cast(Touched, answer) for _, answer in told]
     for memory_id in sorted(doomed):
         truth.reopen_replaced_by(user, memory_id, at=at)
     standing = heirs.wake(user, merged, but=doomed, imprint=forgotten.imprint, at=at)

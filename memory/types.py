@@ -9,7 +9,9 @@ from typing import Literal
 from uuid import UUID
 
 from memory.imprint import Imprint as Imprint
-from memory.models import Memory
+from memory.models import ForgetReceipt as ForgetReceipt
+from memory.models import Memory as Memory
+from memory.models import MemorySource as MemorySource
 from memory.models import Trust as Trust
 from mira_site.accounts.models import User
 
@@ -194,8 +196,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """What a receiver of services.being_forgotten did; unfinished if texts are still to be written.
-    """
+    """What a receiver of services.being_forgotten did; unfinished while texts are to be written."""
 
     counts: Mapping[str, int]
     is_finished: bool = True

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
 from memory import states, truth
-from memory.constants import MERGE_UNDO_DAYS
 from memory.models import (
     ForgetReceipt,
     Memory,
@@ -58,13 +57,10 @@ def receipts(user: User) -> QuerySet[ForgetReceipt]:
     return rows.order_by("-requested_at", "-id")
 
 
-def merges(user: User, *, now: datetime) -> list[Merge]:
-    """The merges that stand, newest first, with parts; `can_undo` says whether it is in time."""
+def merges(user: User) -> list[Merge]:
+    """The merges that stand, newest first, with their parts."""
     rows = _with_parts(user, Merge.objects.for_user(user).filter(undone_at__isnull=True))
-    found = list(rows.order_by("-merged_at", "-id")[:MERGES_SHOWN])
-    for merge in found:
-        merge.can_undo = now - merge.merged_at <= timedelta(days=MERGE_UNDO_DAYS)
-    return found
+    return list(rows.order_by("-merged_at", "-id")[:MERGES_SHOWN])
 
 
 def history(user: User, memory: Memory) -> History:

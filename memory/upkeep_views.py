@@ -97,7 +97,7 @@ def faded(request: SignedInRequest) -> HttpResponse:
 @login_required
 def merged(request: SignedInRequest) -> HttpResponse:
     """Memories that were made of several, and what they were made of."""
-    rows = upkeep_selectors.merges(request.user, now=timezone.now())
+    rows = upkeep_selectors.merges(request.user)
     return pages.page(request, "memory/merged.html", {"merges": rows})
 
 

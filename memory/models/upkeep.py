@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.db import models
 
 from memory import wording
+from memory.constants import MERGE_UNDO_DAYS
 from memory.models.memories import Memory, MemoryRevision
 from mira_site.owned import Owned
 
@@ -24,6 +27,10 @@ class Merge(Owned):
 
     def __str__(self) -> str:
         return f"merge into {self.result_id}"
+
+    @property
+    def undo_until(self) -> datetime:
+        return self.merged_at + timedelta(days=MERGE_UNDO_DAYS)
 
 
 class MergeSource(Owned):
