@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from conversations import passages, staleness, tasks, threads
 from conversations.aftermath import what_came_of
-from conversations.models import ForgottenPassage, Message, Segment, Thread, Turn
+from conversations.models import ForgottenPassage, Message, Segment, SurfacedMemory, Thread, Turn
 from conversations.passages import Span
 from conversations.types import Afterlife, Deleted, Rederiving
 from memory import services as memory
@@ -48,6 +48,7 @@ def delete(
     if is_forgotten:
         receipt = memory.forget_all(user=user, memory_ids=[one.pk for one in alone])
     memory.drop_sources(user=user, message_ids=ids)
+    _forget_reasons(user, came.message)
     Message.objects.for_user(user).filter(pk__in=ids).delete()
     _leave_no_husk(user, came.message)
     _settle(user, thread, came.message.segment, at=timezone.now(), deleted=ids)
@@ -94,6 +95,7 @@ def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving
         message.reread_due_at = now
     message.save(update_fields=["text", "content", "edited_at", "reread_due_at"])
     _carry_over(user, message, before)
+    _forget_reasons(user, message)
     _settle(user, thread, message.segment, at=now, edited=[message.pk])
     log.info("message.edited", message=message.short_id, came_of_it=what_came_of_it)
     return message
@@ -105,6 +107,15 @@ def _quiet_thread(user: User) -> Thread:
     if thread.turns.filter(status__in=Turn.OPEN).exists():
         raise Conflict("MIRA is still answering. Wait for the answer or stop it first.")
     return thread
+
+
+def _forget_reasons(user: User, message: Message) -> None:
+    """Memories came up for its words, in its own turn and in those that looked back at it."""
+    rows = SurfacedMemory.objects.for_user(user).filter(
+        turn__segment=message.segment,
+        turn__messages__position__gte=message.position,
+    )
+    staleness.forget_reasons(user, list(rows.values_list("pk", flat=True).distinct()))
 
 
 def _leave_no_husk(user: User, message: Message) -> None:

@@ -35,6 +35,7 @@ def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
     counts = {
         "surfaced": surfaced.count(),
         "passages": passages.store(user, _passages(user, forgotten, touched)),
+        "reasons": staleness.forget_reasons(user, _quoting_reasons(user, forgotten)),
         "tool_calls": _emptied_calls(user, forgotten),
         "summaries": staleness.make_stale(user, touched, at=forgotten.at, titles=told_in),
     }
@@ -43,11 +44,19 @@ def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
     return Touched(counts=counts, is_finished=not counts["summaries"])
 
 
-def _follow_up(
-    user_id: UUID, segment_ids: Collection[UUID], memory_ids: Collection[UUID]
-) -> None:
+def _follow_up(user_id: UUID, segment_ids: Collection[UUID], memory_ids: Collection[UUID]) -> None:
     staleness.forget_events(user_id, forgotten=memory_ids)
     tasks.start_collapses(user_id, segment_ids)
+
+
+def _quoting_reasons(user: User, forgotten: Forgotten) -> list[UUID]:
+    """Of other memories that came up for a phrase which says it."""
+    rows = SurfacedMemory.objects.for_user(user).exclude(memory__in=forgotten.memory_ids)
+    return [
+        row_id
+        for row_id, why, parts in rows.values_list("id", "why", "parts").iterator()
+        if forgotten.imprint.is_in(f"{why}\n{parts.get('phrase', '')}")
+    ]
 
 
 def _emptied_calls(user: User, forgotten: Forgotten) -> int:

@@ -15,9 +15,11 @@ from django.db.models.functions import Coalesce
 
 from conversations import events, stream
 from conversations.events import Event
-from conversations.models import Segment
+from conversations.models import Segment, SurfacedMemory
 from memory import services as memory
 from mira_site.accounts.models import User
+
+WHY_FORGOTTEN = "came up for words that were forgotten or changed since"
 
 
 def make_stale(
@@ -76,3 +78,13 @@ def take_back_claims(user: User) -> None:
     Segment.objects.for_user(user).filter(
         status=Segment.Status.COLLAPSING, claimed_until__isnull=False
     ).update(claimed_until=None, next_attempt_at=None)
+
+
+def forget_reasons(user: User, surfaced_ids: Collection[UUID]) -> int:
+    """Why these memories came up quotes what is gone: only the path stays. Returns how many."""
+    rows = list(SurfacedMemory.objects.for_user(user).filter(pk__in=surfaced_ids))
+    for row in rows:
+        row.why = WHY_FORGOTTEN
+        row.parts = {"path": row.parts["path"]} if row.parts.get("path") else {}
+    SurfacedMemory.objects.for_user(user).bulk_update(rows, ["why", "parts"])
+    return len(rows)

@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from conversations import collapse, services, staleness
-from conversations.models import ForgottenPassage, Message, Segment, SurfacedMemory, Turn
+from conversations.models import ForgottenPassage, Message, Segment, SurfacedMemory, ToolCall, Turn
 from conversations.selectors import summaries
 from memory import selectors as memories
 from memory import services as memory
@@ -189,6 +189,44 @@ def test_where_it_surfaced_goes_and_is_counted(me):
     receipt = memory.forget(user=me, memory_id=kept.pk)
     assert receipt.counts["surfaced"] == 1
     assert not SurfacedMemory.objects.for_user(me).exists()
+
+
+def test_why_other_memories_came_up_no_longer_quotes_it(me):
+    kept = know(me, "Alice's boat is called Merula.")
+    know(me, "Alice's boat lies in the old harbour.")
+    say(me, "Is the boat called Merula in the harbour?")
+    assert SurfacedMemory.objects.for_user(me).count() == 2
+    memory.forget(user=me, memory_id=kept.pk)
+    (row,) = SurfacedMemory.objects.for_user(me)
+    assert "Merula" not in f"{row.why}{row.parts}"
+    assert row.parts["path"]
+
+
+def test_why_memories_came_up_no_longer_quotes_a_deleted_message(me):
+    know(me, "Alice's boat lies in the old harbour.")
+    first = say(me, "Is my boat Merula in the harbour?")
+    say(me, "And is the harbour full?")
+    before = [f"{row.why}{row.parts}" for row in SurfacedMemory.objects.for_user(me)]
+    assert "Merula" in "".join(before)
+    delete(me, asked(first), None)
+    after = [f"{row.why}{row.parts}" for row in SurfacedMemory.objects.for_user(me)]
+    assert after
+    assert "Merula" not in "".join(after)
+
+
+def test_what_a_tool_answered_about_it_is_emptied(me):
+    kept = know(me, "Alice's boat is called Merula.")
+    turn = say(me, "Good morning.")
+    for position, result in enumerate(("The boat is called Merula.", "It is sunny.")):
+        ToolCall.objects.create(
+            user=me, turn=turn, position=position, name="memory_tool", input={"query": "x"},
+            result=result, is_error=False, summary="Looked", called_at=timezone.now(),
+        )  # fmt: skip
+    receipt = memory.forget(user=me, memory_id=kept.pk)
+    assert receipt.counts["tool_calls"] == 1
+    results = [call.result for call in turn.tool_calls.order_by("position")]
+    assert "Merula" not in results[0]
+    assert results[1] == "It is sunny."
 
 
 def test_kept_events_are_dropped_and_open_pages_told(me, django_capture_on_commit_callbacks):
