@@ -14,6 +14,8 @@ DUPLICATE_COSINE = 0.92  # nearer than this may be the same fact; spec memory 3.
 RESTATED_COSINE = 0.7  # from here on the same content words in the same order say the same
 REPEAT_COSINE = 0.5  # from here on a model may say that a fact is a known one
 KNOWN_SHOWN = 20  # memories near a transcript that the model is shown with it
+KNOWN_RECALLED = 12  # of them by recall before the merely near ones
+KNOWN_FLOOR = 0.15  # cosine under which a memory has nothing to do with what was said
 DUPLICATE_NEIGHBOURS = 5  # stored memories looked at for each new one; spec memory 3.6
 
 QUERY_MAX_CHARS = 2_000  # of each query; the embedding reads about the first 1,000
