@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from memory import orders
 from memory.duplicates import normalised
 from memory.quoting import meaning, without_name
 
@@ -157,7 +158,7 @@ _STEM = 4  # letters that two inflections share: trinke, trinkt; work, working
 
 def claim(text: str, *, name: str = "") -> Claim | None:
     """What the memory or statement claims; None if it is nothing that another one could replace."""
-    said = without_name(meaning(text), name).replace("’", "'")
+    said = orders.without(without_name(meaning(text), name)).replace("’", "'")
     if _ENDS.search(said):
         rest = _ENDS.sub(" ", said)
         words = _stems(_AROUND_END.sub(" ", rest))

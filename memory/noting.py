@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 import structlog
 from django.db import transaction
 
-from memory import asked, backing, instructions, scores, storage, truth
+from memory import asked, backing, instructions, scores, settling, storage, truth
 from memory.constants import DEFAULT_TYPE, TEXT_MAX_CHARS
 from memory.models import Memory, MemoryLink, Stakes, Trust
 from memory.quoting import meaning
@@ -103,10 +103,10 @@ def note_asked(*, user: User, message: SourceMessage, at: datetime) -> Kept:
         storage.lock(user)
         if (known := _kept(user, message)).memory_ids:
             return known
-        for place, fact in enumerate(facts):
-            stored_at = at + timedelta(microseconds=place)
-            one = vectors[place : place + 1]
-            _store(user, fact, one, message.segment_id, stored_at, (), asked_for=True)
+        ids = settling.settle(user, facts, vectors, at=at, segment_id=message.segment_id)
+        rows = Memory.objects.for_user(user).filter(id__in=ids)
+        rows.update(stakes=Stakes.VITAL, updated_at=at)
+        scores.rescore(user, now=at, memory_ids=ids)
     log.info("memory.asked_for", memories=len(facts))
     return _kept(user, message)
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from memory import accesses, claims, scores, storage, truth
+from memory import accesses, claims, restated, scores, storage, truth
 from memory.claims import Claim
 from memory.models import Memory, MemoryAccess, MemoryLink
 from memory.storage import Fact
@@ -34,6 +34,7 @@ def settle(
 ) -> list[UUID]:
     """Store the facts of a segment; ids of new and known memories in order, no repeats."""
     use_day = accounts.use_days(user)
+    facts = restated.with_repeats(user, facts)
     ids = storage.place(user, facts, vectors, at=at, use_day=use_day, segment_id=segment_id)
     touched: set[UUID] = set(ids)
     older = _claimed(user, facts, at=at)

@@ -15,7 +15,7 @@ import numpy as np
 from django.db import connection
 from django.db.models import Q
 
-from memory import mentions
+from memory import mentions, orders
 from memory.claims import Claim
 from memory.constants import (
     DUPLICATE_COSINE,
@@ -192,7 +192,7 @@ class _Known:
 
     def _plain(self, text: str) -> str:
         """The statement itself, as the person and as somebody else would put it."""
-        return without_name(meaning(text), self._name)
+        return orders.without(without_name(meaning(text), self._name))
 
     def add(self, memory_id: UUID, fact: Fact, vector: Vectors) -> None:
         self._by_hash[text_hash(fact.text, fact.happens_at)] = memory_id

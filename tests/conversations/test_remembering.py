@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conversations import offline
-from memory.models import Memory, MemorySource, Stakes, Trust
+from memory.models import Memory, MemoryAccess, MemorySource, Stakes, Trust
 from mira_site import embeddings, isolation
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
@@ -114,6 +114,28 @@ class TestWithAModel:
         say(me, ASKED)
         (kept,) = texts(me)
         assert "4417" in kept
+
+    def test_the_collapse_stores_it_no_second_time(
+        self, me: User, fake_anthropic: FakeAnthropic
+    ) -> None:
+        say(me, ASKED)
+        fake_anthropic.on("extraction").answers(
+            {"memories": [{"text": f"{me.username}'s locker code is 4417.", "messages": [1]}]}
+        )
+        put_to_rest(me)
+        assert len(texts(me)) == 1
+        assert MemoryAccess.objects.for_user(me).filter(kind="used").count() == 1
+
+    def test_a_changed_fact_answers_at_once_with_its_new_value(
+        self, me: User, fake_anthropic: FakeAnthropic
+    ) -> None:
+        say(me, "Remember that I live in Graz.")
+        say(me, "Remember that I moved to Vienna.")
+        assert surfaced(me, "Which city do I live in?") == [
+            f"{me.username} said: “Remember that I moved to Vienna.”"
+        ]
+        past = surfaced(me, "Where did I live before?")
+        assert f"{me.username} said: “Remember that I live in Graz.”" in past
 
     def test_out_of_reach_it_is_kept_all_the_same(
         self, me: User, fake_anthropic: FakeAnthropic

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory import asked
+from memory import asked, orders
 
 ORDERS = [
     "Remember that my locker code is 4417.",
@@ -73,3 +73,19 @@ def test_only_what_is_asked_for_is_kept(segment):
 def test_a_sentence_that_leans_on_it_comes_along(segment):
     text = "Remember that Vera lives in Graz. She is a doctor."
     assert kept(segment, text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("Remember that my code is 4417.", "my code is 4417."),
+        ("Please remember this: my code is 4417.", "my code is 4417."),
+        ("Could you remember that my code is 4417?", "my code is 4417"),
+        ("My code is 4417, please remember that.", "My code is 4417."),
+        ("Merk dir bitte, dass ich Anna heiße.", "ich Anna heiße."),
+        ("My code is 4417.", "My code is 4417."),
+        ("Remember when we went to Rome.", "Remember when we went to Rome."),
+    ],
+)
+def test_without_the_order_the_fact_itself_is_left(text, rest):
+    assert orders.without(text) == rest
