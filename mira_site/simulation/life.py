@@ -12,6 +12,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import time_machine
+from django.db import connection
 from django.test.utils import override_settings
 from django.utils import timezone
 
@@ -27,7 +28,7 @@ from mira_site.simulation.story import NAME, Day, Fact, Story
 from tests import messages_api
 
 ZONE = "Europe/Vienna"
-SENTENCES_A_MESSAGE = 6
+SENTENCES_A_MESSAGE = 10
 ROUNDS_MAX = 10  # of background work after one day: more means that it never ends
 
 
@@ -64,7 +65,7 @@ def lived(story: Story, *, tell: Callable[[str], None] = lambda line: None) -> I
     Inside the block it is the evening of the last day, in the scope of that account. Tasks run in
     this process: no worker of a running MIRA touches the account.
     """
-    with Model(story) as model, _own_model(model), _own_worker():
+    with Model(story) as model, _own_model(model), _own_worker(), _unsynchronised():
         user = User.objects.create_user(f"simulated-{secrets.token_hex(4)}", timezone=ZONE)
         User.objects.filter(pk=user.pk).update(first_name=NAME)
         user.refresh_from_db()
@@ -99,6 +100,18 @@ def _own_worker() -> Iterator[None]:
         yield
     finally:
         app.conf.task_always_eager, app.conf.task_eager_propagates = before
+
+
+@contextmanager
+def _unsynchronised() -> Iterator[None]:
+    """Commits of this connection do not wait for the disk: all of it is erased in the end."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET synchronous_commit")
 
 
 def _live(life: Lived, tell: Callable[[str], None]) -> None:

@@ -20,6 +20,7 @@ VACATION_DAYS = 14
 QUESTIONS = {"ordinary": 30, "trivial": 8}  # of 300 facts, so many are asked about later
 REPEATED = 60  # of 300 facts, so many are said again, half of them in other words
 TRIVIAL_SHARE = 0.3
+TRIVIAL_UNTIL = 0.75  # of the days; what is said in the last ones has no time to fade
 
 Kind = Literal["ordinary", "trivial", "changed", "event"]
 
@@ -92,7 +93,9 @@ def tell(*, days: int = 30, facts: int = 300, seed: int = 1) -> Story:
     plan.changes(changed)
     plan.events(events)
     plan.spread([_friend(*one) for one in chance.sample(words.friends_facts(), ordinary)])
-    plan.spread([_passing(*one) for one in chance.sample(words.passing(), trivial)])
+    plan.spread(
+        [_passing(one) for one in chance.sample(words.passing(), trivial)], until=TRIVIAL_UNTIL
+    )
     plan.repeat(round(REPEATED * facts / 300))
     plan.ask(facts / 300)
     return Story(tuple(plan.days), tuple(plan.facts), half - 1, plan.told)
@@ -108,10 +111,10 @@ class _Plan:
         self.facts.append(fact)
         self.told[fact.text] = day
 
-    def spread(self, facts: Sequence[Fact]) -> None:
-        """Evenly over all days."""
+    def spread(self, facts: Sequence[Fact], *, until: float = 1.0) -> None:
+        """Evenly over all days, or that share of them."""
         for number, fact in enumerate(facts):
-            self.say(fact, number * len(self.days) // len(facts))
+            self.say(fact, int(number * len(self.days) * until / len(facts)))
 
     def changes(self, pairs: Sequence[tuple[Fact, Fact]]) -> None:
         """The old values in the first third, the new ones later; asked about before and after."""
@@ -220,13 +223,12 @@ def _friend(name: str, about: str, value: str) -> Fact:
     )
 
 
-def _passing(about: str, value: str) -> Fact:
-    said, noted, question = words.PASSING[about]
+def _passing(what: str) -> Fact:
     return Fact(
-        key=f"{about} {value}",
-        value=value,
+        key=what,
+        value=what,
         kind="trivial",
-        sentence=said.format(value=value),
-        text=noted.format(value=value),
-        question=question.format(value=value),
+        sentence=f"I {what}.",
+        text=f"Robin {what}.",
+        question=f"When was it that I {what}?",
     )

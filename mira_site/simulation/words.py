@@ -70,42 +70,40 @@ _AGAIN = {
     "dog": "The dog of Robin's friend {name} is called {value}.",
 }
 
-BOUGHT = _listed("""
-    light_bulbs baking_powder dishwasher_salt masking_tape candles vinegar batteries
-    coffee_filters printer_paper shoe_polish potting_soil a_toothbrush olive_oil cat_litter
-    envelopes a_bath_mat sandpaper nutmeg a_lamp_shade wrapping_paper tea_bags garlic a_bucket
-    washing_powder tomato_paste oat_milk a_door_hinge sun_cream napkins rye_flour
-""")  # fmt: skip
-EATEN = _listed("""
-    lentil_soup fried_rice gnocchi a_cheese_toast goulash sushi pumpkin_risotto falafel
-    fish_fingers ramen a_Greek_salad spinach_pie tacos potato_gratin dumplings couscous a_burger
-    minestrone pancakes red_curry schnitzel an_omelette borscht lasagne paella kebab chilli
-    ravioli beetroot_salad noodles
-""")  # fmt: skip
-AWAITED = _listed("""
-    running_socks a_desk_fan guitar_strings contact_lenses a_phone_case tulip_bulbs roof_tiles
-    a_bread_tin winter_tyres curtain_rods a_yoga_mat hiking_poles ink_cartridges a_jigsaw
-    bed_linen spare_screws a_kettle bicycle_lights a_garden_hose drinking_glasses a_doormat
-    chalk cushion_covers a_travel_pillow fishing_line a_picture_frame rain_boots
-    a_soldering_iron wool seed_trays
-""")  # fmt: skip
-PASSING = {  # said, noted, asked
-    "bought": (
-        "I need to buy {value} today.",
-        "Robin needs to buy {value}.",
-        "Did I need to buy {value}?",
-    ),
-    "eaten": (
-        "I had {value} for lunch.",
-        "Robin had {value} for lunch.",
-        "When did I have {value} for lunch?",
-    ),
-    "awaited": (
-        "I am still waiting for the parcel with {value}.",
-        "Robin is waiting for a parcel with {value}.",
-        "Am I still waiting for a parcel with {value}?",
-    ),
-}
+# What passed and does not matter: "I …", noted as "Robin …".
+PASSED = """
+missed the tram in the rain; burnt the toast; sat behind a tall man at the cinema
+lost a glove; repotted the ficus; waited ages at the post office; slept badly because of the heat
+found a coin under the sofa; ironed four shirts; stubbed a toe on the door
+watched the lunar eclipse; got stuck in the lift; had goulash for lunch; bought light bulbs
+spilled ink on the carpet; saw a heron by the canal; sneezed all morning
+took the bottles to the recycling bank; defrosted the freezer; misplaced the umbrella
+tried on sunglasses; queued for concert programmes; polished the brass lamp
+heard thunder at midnight; cleaned the oven; overslept by ten minutes; broke a saucer
+fed the ducks; forgot the shopping bag; changed the vacuum cleaner bag
+tightened a loose screw on the chair; swept leaves off the balcony
+chased a wasp out of the kitchen
+finished a crossword; refilled the stapler; saw graffiti at the station
+dropped the keys in a puddle
+let the milk boil over; returned library books; washed the curtains; pumped up the tyres
+got a paper cut; tasted an odd cheese; printed boarding cards; counted the pigeons on the roof
+charged the torch; walked past a film crew; peeled two kilos of potatoes
+sharpened the kitchen knives
+wiped fingerprints off the window; mistook salt for sugar; scratched the frying pan
+watered the basil; sewed on a button; rearranged the spice rack; got caught in a hailstorm
+picked elderflowers; wrapped a parcel; emptied the mousetrap; descaled the kettle
+listened to a podcast about volcanoes; saw a double rainbow; ran out of toothpaste
+untangled the headphones; skipped dessert; lent a pencil to a stranger; greased the bicycle chain
+sorted old receipts; admired a vintage tractor; fixed a dripping tap; gave directions to tourists
+woke up with a stiff neck; unpacked the winter coats; scrubbed the bathroom tiles
+won a round of darts; ate too many cherries; signed for a delivery; trimmed the hedge
+followed a snail trail; dusted the piano; filled in a survey; carried a sofa upstairs
+tripped over a cable; hung a mirror in the hall; sold a lamp at the flea market
+made lemonade; caught a glimpse of the mayor; drew a moustache on a poster
+whistled in the stairwell
+cleared the gutter; froze some raspberries; tested the smoke alarm
+"""
+
 
 CHANGED = (  # key, old, new, said, noted, asked
     ("home", "Graz", "Linz", "I live in {}", "Robin lives in {}", "Where do I live?"),
@@ -204,10 +202,9 @@ def friends_facts() -> list[tuple[str, str, str]]:
     ]
 
 
-def passing() -> list[tuple[str, str]]:
-    """(what about it, value)."""
-    lists = {"bought": BOUGHT, "eaten": EATEN, "awaited": AWAITED}
-    return [(about, value) for about, values in lists.items() for value in values]
+def passing() -> list[str]:
+    """What came to pass, as it goes on after "I"."""
+    return [one.strip() for line in PASSED.split("\n") for one in line.split(";") if one.strip()]
 
 
 def again_noted(about: str, name: str, value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from dataclasses import asdict
 from importlib import import_module
@@ -49,8 +50,12 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(str(error)) from error
         started = time.monotonic()
-        with life.lived(told, tell=self.stderr.write) as lived:
-            judged = claims.judged(lived)
+        logging.disable(logging.INFO)  # a month of log lines would hide the days
+        try:
+            with life.lived(told, tell=self.stderr.write) as lived:
+                judged = claims.judged(lived)
+        finally:
+            logging.disable(logging.NOTSET)
         took_s = time.monotonic() - started
         if options["json"]:
             self.stdout.write(json.dumps([asdict(one) for one in judged], indent=2))
