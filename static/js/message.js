@@ -200,13 +200,16 @@ export class ReplyView extends View {
     if (this.#surfaced.querySelector("details") && !this.#surfaced.querySelector("li")) this.#surfaced.replaceChildren();
   }
 
+  /** The same memories again leave their rows as the person has them; so does a row that tells of a forgotten one. */
   setSurfaced(memories) {
+    const shown = [...this.#surfaced.querySelectorAll("[data-memory]:not([data-forgotten])")].map((item) => item.dataset.memory);
+    if (memories.length && shown.join() === memories.map((memory) => memory.id).join()) return;
+    const forgotten = this.message ? [...this.#surfaced.querySelectorAll("[data-forgotten]")] : [];
     const wasOpen = this.#surfaced.querySelector("details")?.open ?? false;
     this.#surfaced.replaceChildren();
-    if (!memories.length) return;
-    const count = memories.length === 1 ? "One memory came to mind" : `${memories.length} memories came to mind`;
-    this.#surfaced.append(
-      h("details", { class: "surfaced", open: wasOpen }, h("summary", { text: count }), h("ul", { class: "surfaced__list" }, memories.map((memory) => surfacedItem(memory, this.turn)))),
-    );
+    if (!memories.length && !forgotten.length) return;
+    const count = memories.length === 1 ? "One memory came to mind" : `${memories.length || "No other"} memories came to mind`;
+    const items = [...memories.map((memory) => surfacedItem(memory, this.turn)), ...forgotten];
+    this.#surfaced.append(h("details", { class: "surfaced", open: wasOpen }, h("summary", { text: count }), h("ul", { class: "surfaced__list" }, items)));
   }
 }
