@@ -86,4 +86,4 @@ class ToolCallAdmin(CuratedAdmin):
 class SurfacedMemoryAdmin(CuratedAdmin):
     list_display = ("short_id", "user", "turn", "memory", "rank", "score")
     search_fields = ("user__username",)
-    private_fields = ("why",)
+    private_fields = ("why", "parts")

@@ -301,7 +301,7 @@ def test_a_segment_read_before_the_wish_is_not_remembered_after_it(as_alice, boa
     assert texts(as_alice) == []
 
 
-# --- two people ------------------------------------------------------------------------------------
+# --- two people ----------------------------------------------------------------------------------
 def test_bob_can_forget_nothing_of_alices_and_loses_nothing(alice, bob, acting):
     with acting(bob):
         his = MemoryFactory(user=bob, text="Bob's boat is called Merula.")
