@@ -52,12 +52,12 @@ def backing(
     named = [one for one in named if one.text("own") or one.text("outside")]
     if not named:
         return None
-    wanted = sentence or text
     if _is_within(sentence, named, "echo"):
         return None
     is_outside = _is_outside(sentence, claim, named)
     voice: voices.Voice = "outside" if is_outside else "own"
     resting = [one for one in named if one.text(voice)]
+    wanted = sentence if _is_within(sentence, resting, voice) else claim
     return Backing(
         sources=tuple(_source(one, voice, wanted) for one in resting),
         trust=Trust.OUTSIDE if is_outside else Trust.SAID,

@@ -125,15 +125,9 @@ def take_back(
     return memory
 
 
-@transaction.atomic
 def release(*, user: User, memory_id: UUID) -> Memory:
     """What was held back may come up: the person has looked. Raises NotFound."""
-    memory = _locked(user, memory_id)
-    if memory.quarantined_at is not None:
-        memory.quarantined_at, memory.confirmed_at = None, timezone.now()
-        memory.save(update_fields=["quarantined_at", "confirmed_at", "updated_at"])
-        log.info("memory.released", memory=memory.short_id)
-    return memory
+    return services.release_held(user, memory_id, at=timezone.now())
 
 
 @transaction.atomic

@@ -174,6 +174,8 @@ def _replace(
     """Which became past, and which are disputed: hearsay does not overrule the person's word."""
     superseded: list[UUID] = []
     disputed: list[UUID] = []
+    if memory.quarantined_at is not None:  # nothing gives way to what is held back
+        return (), ()
     rows = Memory.objects.for_user(user).live().filter(id__in=older_ids).exclude(id=memory.id)
     author = MemoryLink.Author.MODEL
     for older in rows.order_by("id"):
