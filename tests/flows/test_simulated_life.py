@@ -69,5 +69,5 @@ def test_a_life_too_short_to_show_anything_is_refused(arguments):
 def test_without_the_test_requirements_the_command_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "mira_site.simulation.life")
     monkeypatch.setitem(sys.modules, "time_machine", None)
-    with pytest.raises(CommandError, match="time_machine is missing.*requirements-dev"):
+    with pytest.raises(CommandError, match=r"time_machine is missing.*requirements-dev"):
         call_command("simulate_life")
