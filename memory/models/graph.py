@@ -123,9 +123,7 @@ class EntityKey(Owned):
 
     class Meta:
         db_table = "memory_entity_keys"
-        constraints = [
-            models.UniqueConstraint(fields=["entity", "key"], name="one_key_an_entity")
-        ]
+        constraints = [models.UniqueConstraint(fields=["entity", "key"], name="one_key_an_entity")]
         indexes = [models.Index(fields=["user", "key"], name="memory_entity_key")]
 
     def __str__(self) -> str:
