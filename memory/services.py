@@ -319,8 +319,13 @@ def link(
     author: str,
     at: datetime,
 ) -> MemoryLink:
-    """Say how one memory bears on another. Raises what links.connect raises."""
+    """Say how one memory bears on another. Raises what links.connect raises.
+
+    One that supersedes also ends the other, as truth.supersede does.
+    """
     with transaction.atomic():
+        if link_type == MemoryLink.Type.SUPERSEDES:
+            truth.supersede(user, source_id, target_id, at=at, reasoning=reasoning, author=author)
         made = links.connect(
             user,
             source_id,
@@ -337,8 +342,9 @@ def link(
 
 @transaction.atomic
 def unlink(*, user: User, source_id: UUID, target_id: UUID, at: datetime) -> None:
-    """Take a link away. Raises NotFound if there is none."""
-    links.disconnect(user, source_id, target_id)
+    """Take a link away; what it said was replaced is true again. Raises NotFound if none is."""
+    if not truth.let_go(user, source_id, target_id):
+        links.disconnect(user, source_id, target_id)
     scores.rescore(user, now=at, memory_ids=[target_id])
 
 

@@ -124,6 +124,23 @@ def reopen_replaced_by(user: User, newer_id: UUID, *, at: datetime) -> list[UUID
     return replaced
 
 
+@transaction.atomic
+def let_go(user: User, newer_id: UUID, older_id: UUID) -> bool:
+    """Take one replacement back, its link with it: the older is true again unless another live
+    memory replaces it too. False if the newer does not replace the older directly.
+    """
+    lock(user)
+    replaced = MemoryLink.objects.for_user(user).filter(
+        source_id=newer_id, target_id=older_id, link_type=Type.SUPERSEDES
+    )
+    if not replaced.delete()[0]:
+        return False
+    newer = Memory.objects.for_user(user).filter(id=newer_id)
+    closed_at = newer.values_list("valid_from", flat=True).first()
+    _open_again(user, older_id, closed_at=closed_at)
+    return True
+
+
 def _inherit(user: User, heir_id: UUID, older_id: UUID, *, at: datetime) -> None:
     try:
         supersede(user, heir_id, older_id, at=at, reasoning="It replaced what had replaced this.")

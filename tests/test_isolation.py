@@ -41,9 +41,7 @@ def two_threads(alice, bob):
 
 def test_the_application_role_is_no_superuser_and_cannot_bypass_policies(db):
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
-        )
+        cursor.execute("SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user")
         assert cursor.fetchone() == (False, False)
 
 
@@ -126,10 +124,9 @@ def test_a_rollback_to_a_savepoint_does_not_bring_back_an_earlier_scope(two_thre
     with transaction.atomic():
         with isolation.acting_as(alice.pk):
             assert threads_seen() == 1
-            with suppress(RuntimeError), transaction.atomic():
-                with isolation.acting_as(bob.pk):
-                    assert threads_seen() == 1
-                    raise RuntimeError
+            with suppress(RuntimeError), transaction.atomic(), isolation.acting_as(bob.pk):
+                assert threads_seen() == 1
+                raise RuntimeError
             with connection.cursor() as cursor:
                 cursor.execute("SELECT user_id FROM conversations_threads")
                 assert cursor.fetchall() == [(alice.pk,)]

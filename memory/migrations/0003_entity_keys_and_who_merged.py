@@ -9,65 +9,125 @@ from mira_site.isolation import EnableRowSecurity
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('memory', '0002_truth_links_and_upkeep'),
+        ("memory", "0002_truth_links_and_upkeep"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='entity',
-            name='merged_at',
+            model_name="entity",
+            name="merged_at",
             field=models.DateTimeField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name='entity',
-            name='merged_by',
-            field=models.CharField(blank=True, choices=[('person', 'Person'), ('staff', 'Staff'), ('model', 'Model')], default='', max_length=10),
+            model_name="entity",
+            name="merged_by",
+            field=models.CharField(
+                blank=True,
+                choices=[("person", "Person"), ("staff", "Staff"), ("model", "Model")],
+                default="",
+                max_length=10,
+            ),
         ),
         migrations.AddField(
-            model_name='entity',
-            name='named_use_day',
-            field=models.PositiveIntegerField(default=0, help_text="The person's use-days when a memory last named it."),
+            model_name="entity",
+            name="named_use_day",
+            field=models.PositiveIntegerField(
+                default=0, help_text="The person's use-days when a memory last named it."
+            ),
         ),
         migrations.AddField(
-            model_name='entitymergeproposal',
-            name='decided_by',
-            field=models.CharField(blank=True, choices=[('person', 'Person'), ('staff', 'Staff'), ('model', 'Model')], default='', max_length=10),
+            model_name="entitymergeproposal",
+            name="decided_by",
+            field=models.CharField(
+                blank=True,
+                choices=[("person", "Person"), ("staff", "Staff"), ("model", "Model")],
+                default="",
+                max_length=10,
+            ),
         ),
         migrations.AddField(
-            model_name='entitymergeproposal',
-            name='doubted_at',
-            field=models.DateTimeField(blank=True, help_text='A model looked and could not tell; the person may.', null=True),
+            model_name="entitymergeproposal",
+            name="doubted_at",
+            field=models.DateTimeField(
+                blank=True,
+                help_text="A model looked and could not tell; the person may.",
+                null=True,
+            ),
         ),
         migrations.AlterField(
-            model_name='entity',
-            name='canonical',
-            field=models.ForeignKey(blank=True, help_text='The root of the merges; empty for a root itself.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='names', to='memory.entity'),
+            model_name="entity",
+            name="canonical",
+            field=models.ForeignKey(
+                blank=True,
+                help_text="The root of the merges; empty for a root itself.",
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="names",
+                to="memory.entity",
+            ),
         ),
         migrations.AlterField(
-            model_name='entity',
-            name='entity_type',
-            field=models.CharField(choices=[('person', 'Person'), ('organisation', 'Organisation'), ('place', 'Place'), ('product', 'Product'), ('work', 'Work'), ('event', 'Event'), ('other', 'Other')], max_length=14),
+            model_name="entity",
+            name="entity_type",
+            field=models.CharField(
+                choices=[
+                    ("person", "Person"),
+                    ("organisation", "Organisation"),
+                    ("place", "Place"),
+                    ("product", "Product"),
+                    ("work", "Work"),
+                    ("event", "Event"),
+                    ("other", "Other"),
+                ],
+                max_length=14,
+            ),
         ),
         migrations.AlterField(
-            model_name='entity',
-            name='merged_into',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='merged', to='memory.entity'),
+            model_name="entity",
+            name="merged_into",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="merged",
+                to="memory.entity",
+            ),
         ),
         migrations.CreateModel(
-            name='EntityKey',
+            name="EntityKey",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('key', models.CharField(max_length=40)),
-                ('entity', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='memory.entity')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("key", models.CharField(max_length=40)),
+                (
+                    "entity",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="keys",
+                        to="memory.entity",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'db_table': 'memory_entity_keys',
-                'indexes': [models.Index(fields=['user', 'key'], name='memory_entity_key')],
-                'constraints': [models.UniqueConstraint(fields=('entity', 'key'), name='one_key_an_entity')],
+                "db_table": "memory_entity_keys",
+                "indexes": [models.Index(fields=["user", "key"], name="memory_entity_key")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("entity", "key"), name="one_key_an_entity")
+                ],
             },
         ),
         EnableRowSecurity("memory_entity_keys"),

@@ -284,3 +284,18 @@ def test_nobody_reaches_what_is_somebody_elses(api, bobs_api, alice, bob, acting
 @pytest.mark.parametrize("path", ["entities/", "entities/proposals/", "entities/merge/"])
 def test_a_stranger_is_sent_away(path):
     assert APIClient().get(f"{ROOT}{path}").status_code in {401, 403}
+
+
+def test_a_link_that_supersedes_ends_the_other_until_it_is_taken_away(alice, acting, api):
+    with acting(alice):
+        older, newer = MemoryFactory(user=alice), MemoryFactory(user=alice)
+    body = {"target": str(older.id), "link_type": "supersedes", "reasoning": "She moved."}
+    made = api.post(f"{ROOT}memories/{newer.id}/links/", body, format="json")
+    assert made.status_code == 201, made.json()
+    with acting(alice):
+        older.refresh_from_db(fields=["valid_until"])
+    assert older.valid_until is not None
+    with acting(alice):
+        services.unlink(user=alice, source_id=newer.id, target_id=older.id, at=NOW)
+        older.refresh_from_db(fields=["valid_until"])
+    assert older.valid_until is None
