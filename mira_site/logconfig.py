@@ -50,7 +50,7 @@ def configure(options: dict[str, Any]) -> None:
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=options["cached"],
     )
     finish = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
     if options["format"] == "json":

@@ -258,4 +258,4 @@ WHITENOISE_USE_FINDERS = DEBUG
 # --- Logs ------------------------------------------------------------------------------------
 LOG_FORMAT = env.choice("LOG_FORMAT", ("console", "json"), "console")
 LOGGING_CONFIG = "mira_site.logconfig.configure"
-LOGGING = {"format": LOG_FORMAT, "colours": sys.stderr.isatty()}
+LOGGING = {"format": LOG_FORMAT, "colours": sys.stderr.isatty(), "cached": True}

@@ -54,3 +54,5 @@ STORAGES = {  # no manifest: pages render without collectstatic
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True
 LLM_RETRY_BASE_S = 0.01
+# A cached logger keeps the processors it began with, and escapes structlog.testing.
+LOGGING = {**LOGGING, "cached": False}  # noqa: F405
