@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 from benchmarks.recall_turns import Array, Dialogue, Model, Reader, read
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo"
-CACHE = Path("/tmp/locomo-cache")  # noqa: S108
+CACHE = Path("/tmp/locomo-cache")
 DEPTHS = (5, 10, 20, 50)
 BUDGETS = (1_000, 2_000, 4_000)
 DECAY = 0.02  # of the weights, against fitting to four dialogues
@@ -106,7 +106,7 @@ def main() -> None:
         readers.append(Reader(dialogue, model))
     table = _Table(dialogues, costs)
     for only in (False, True):
-        _fill(dialogues, readers, only_candidates=only)
+        fill(dialogues, readers, only_candidates=only)
         if not only:
             table.header("All turns scored; weights from the other four dialogues")
             for name, features in (STEPS | ({} if options.quick else TRIED | WITHOUT)).items():
@@ -130,7 +130,7 @@ def _costs(dialogue: Dialogue, model: Model) -> Costs:
     return Costs(model.count(dialogue.lines), model.count(dialogue.said), model.count(dates))
 
 
-def _fill(
+def fill(
     dialogues: Sequence[Dialogue], readers: Sequence[Reader], *, only_candidates: bool
 ) -> None:
     for dialogue, reader in zip(dialogues, readers, strict=True):
@@ -177,18 +177,18 @@ class _Table:
         self._dialogues, self._costs = dialogues, costs
 
     def held_out(self, names: Sequence[str]) -> Scores:
-        scores = []
+        found = []
         for place, dialogue in enumerate(self._dialogues):
             others = [one for i, one in enumerate(self._dialogues) if i != place]
             weights = fit(others, names) if len(names) > 1 else np.ones(1)
-            scores.append(_scores(dialogue, dict(zip(names, weights, strict=True))))
-        return scores
+            found.append(scores(dialogue, dict(zip(names, weights, strict=True))))
+        return found
 
     def fitted(self, names: Sequence[str]) -> dict[str, float]:
         return dict(zip(names, fit(self._dialogues, names), strict=True))
 
     def fixed(self, weights: dict[str, float]) -> Scores:
-        return [_scores(dialogue, weights) for dialogue in self._dialogues]
+        return [scores(dialogue, weights) for dialogue in self._dialogues]
 
     def header(self, title: str) -> None:
         print(
@@ -248,7 +248,7 @@ class _Table:
             print(f"  {category}: {len(whole):4} questions, {int(counts.sum()):4} turns  {shares}")
 
 
-def _scores(dialogue: Dialogue, weights: dict[str, float]) -> list[Array]:
+def scores(dialogue: Dialogue, weights: dict[str, float]) -> list[Array]:
     return [
         sum(weight * features[name] for name, weight in weights.items())
         for features in dialogue.features

