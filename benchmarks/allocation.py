@@ -30,7 +30,7 @@ from uuid import UUID
 import numpy as np
 
 from benchmarks import recall_ablation
-from benchmarks.recall_ablation import BUDGETS, CACHE, DATA, FULL
+from benchmarks.recall_ablation import BUDGETS, CACHE, DATA, LEAN
 from benchmarks.recall_turns import Array, Dialogue, Model, Reader, read
 from memory.allocation import Candidate, Mode, Plan, Rendering, Strategy, allocate
 
@@ -80,7 +80,7 @@ def questions(folder: Path, model: Model) -> Iterator[Asked]:
     recall_ablation.fill(dialogues, readers, only_candidates=True)
     for dialogue, reader in zip(dialogues, readers, strict=True):
         others = [one for one in dialogues if one is not dialogue]
-        weights = dict(zip(FULL, recall_ablation.fit(others, FULL), strict=True))
+        weights = dict(zip(LEAN, recall_ablation.fit(others, LEAN), strict=True))
         costs = model.count(dialogue.lines)
         for place, values in enumerate(recall_ablation.scores(dialogue, weights)):
             yield _asked(dialogue, reader, place, values, costs)

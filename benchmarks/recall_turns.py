@@ -308,7 +308,7 @@ class Reader:
         found["date"] = self._date(question)
         found["length"], found["asks"] = self.length, self.asks
         found["opens"] = self.first.astype(np.float32)
-        for name in ("cos said", "cos pair", "bm25", "bm25 window"):
+        for name in ("cos said", "cos pair", "bm25", "bm25 window", "coverage window"):
             found[f"session {name}"] = self._by_session(found[name])
         for name in ("cos said", "bm25"):
             found[f"{name} before"] = shifted(found[name], self.sessions, 1)
