@@ -55,6 +55,7 @@ class Asked:
     """A question's candidates, best first, and all its evidence."""
 
     candidates: list[Candidate]
+    flat: list[Candidate]  # with scores scaled to 0..1 as weights, which MMR is made for
     likeness: Array
     evidence: frozenset[UUID]
 
@@ -91,19 +92,29 @@ def _asked(dialogue: Dialogue, reader: Reader, place: int, values: Array, costs:
     chances /= chances.sum()
     best = np.argsort(-values, kind="stable")[:MOST]
     vectors = reader.vectors["said"][best]
-    return Asked(
-        candidates=[
+    scaled = (values - values[best].min()) / (np.ptp(values[best]) + 1e-9)
+
+    def weighted(weights: Array) -> list[Candidate]:
+        return [
             Candidate(
                 id=UUID(int=int(turn)),
-                weight=float(chances[turn]),
+                weight=float(weights[turn]),
                 at=dialogue.days[turn].timestamp(),
                 renderings=(Rendering(mode=Mode.VERBATIM, fidelity=1.0, tokens=int(costs[turn])),),
             )
             for turn in best
-        ],
+        ]
+
+    return Asked(
+        candidates=weighted(chances),
+        flat=weighted(scaled),
         likeness=np.clip(vectors @ vectors.T, 0, 1),
         evidence=frozenset(UUID(int=turn) for turn in dialogue.questions[place][2]),
     )
+
+
+def given(asked: Asked, plan: Plan) -> list[Candidate]:
+    return asked.flat if plan.strategy is Strategy.MMR else asked.candidates
 
 
 # --- 1 -----------------------------------------------------------------------------------------
@@ -115,7 +126,7 @@ def evidence(asked: Sequence[Asked]) -> None:
             hits = []
             for one in asked:
                 found = allocate(
-                    one.candidates, budget_tokens=budget, similarities=one.likeness, plan=plan
+                    given(one, plan), budget_tokens=budget, similarities=one.likeness, plan=plan
                 )
                 hits.append(one.evidence <= {choice.id for choice in found.choices})
                 if budget == BUDGETS[1]:
@@ -187,18 +198,20 @@ def in_full(asked: Sequence[Asked]) -> None:
     best = [_knapsack(a.candidates, budget) for a in asked]
     for name, plan in PLANS.items():
         if not plan.spread:
-            _shares(name, [_value(a, a.candidates, budget, plan) for a in asked], best)
+            values = [_value(a, given(a, plan), budget, plan) for a in asked]
+            _shares(name, values, best)
 
 
 def in_three_forms(asked: Sequence[Asked]) -> None:
     print(f"\n3. In three forms, {SMALL} candidates, {SMALL_BUDGET} tokens")
-    small = [[three_forms(one) for one in a.candidates[:SMALL]] for a in asked]
-    best = [_knapsack(several, SMALL_BUDGET) for several in small]
+    best = [
+        _knapsack([three_forms(one) for one in a.candidates[:SMALL]], SMALL_BUDGET) for a in asked
+    ]
     for name, plan in PLANS.items():
         if not plan.spread:
             values = [
-                _value(a, several, SMALL_BUDGET, plan)
-                for a, several in zip(asked, small, strict=True)
+                _value(a, [three_forms(one) for one in given(a, plan)[:SMALL]], SMALL_BUDGET, plan)
+                for a in asked
             ]
             _shares(name, values, best)
     print(f"   and with spread 0.2, {TINY} candidates, {TINY_BUDGET} tokens, texts in full")
@@ -238,7 +251,11 @@ def _value(asked: Asked, candidates: Sequence[Candidate], budget: int, plan: Pla
     size = len(candidates)
     likeness = asked.likeness[:size, :size]
     found = allocate(candidates, budget_tokens=budget, similarities=likeness, plan=plan)
-    return found.value
+    if plan.strategy is not Strategy.MMR:
+        return found.value
+    forms = {one.id: {form.mode: form.fidelity for form in one.renderings} for one in candidates}
+    weights = {one.id: one.weight for one in asked.candidates}
+    return sum(weights[one.id] * forms[one.id][one.mode] for one in found.choices)
 
 
 def _shares(name: str, values: Sequence[float], best: Sequence[float]) -> None:

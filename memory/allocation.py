@@ -28,7 +28,7 @@ input gives the same output, whatever the order of the candidates. docs/recall.m
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
@@ -184,11 +184,15 @@ class _Filling:
     value: float = 0.0
     costs: dict[int, int] = field(default_factory=dict)
     gains: dict[int, float] = field(default_factory=dict)
-    log: list[int] = field(default_factory=list)  # candidates, one a step
+    steps: int = 0
 
     def __post_init__(self) -> None:
         self.weights = np.array([one.weight for one in self.candidates])
         self.covered = np.zeros(len(self.candidates))  # of each, by the nearest one chosen
+        self.forms = [  # of each, the fullest first, of equals the cheapest
+            sorted(one.renderings, key=lambda form: (-form.fidelity, form.tokens, form.mode))
+            for one in self.candidates
+        ]
 
     def cost(self, i: int, rendering: Rendering) -> int:
         """What it takes to show candidate `i` so: the difference where it is shown already."""
@@ -198,8 +202,7 @@ class _Filling:
         return rendering.tokens + (0 if group in self.opened else self.frames.get(group, 0))
 
     def gain(self, i: int, rendering: Rendering) -> float:
-        before = self.taken[i].fidelity if i in self.taken else 0.0
-        own = self.candidates[i].weight * (rendering.fidelity - before)
+        own = self.candidates[i].weight * (rendering.fidelity - self.shown(i))
         if not self.spread or self.similarities is None:
             return own
         near = rendering.fidelity * self.similarities[i]
@@ -216,17 +219,20 @@ class _Filling:
         self.costs[i] = self.costs.get(i, 0) + cost
         self.gains[i] = self.gains.get(i, 0.0) + gain
         self.taken[i] = rendering
-        self.log.append(i)
+        self.steps += 1
         self.opened.add(self.candidates[i].group)
         if self.similarities is not None:
             near = rendering.fidelity * self.similarities[i]
             self.covered = np.maximum(self.covered, near)
 
+    def shown(self, i: int) -> float:
+        """The share of candidate `i` that is shown now."""
+        return self.taken[i].fidelity if i in self.taken else 0.0
+
     def moves(self, i: int) -> list[Rendering]:
-        """Renderings of candidate `i` that show more of it than now, the fullest first."""
-        now = self.taken[i].fidelity if i in self.taken else 0.0
-        more = [one for one in self.candidates[i].renderings if one.fidelity > now]
-        return sorted(more, key=lambda one: (-one.fidelity, one.tokens, one.mode))
+        """Forms of candidate `i` that show more of it than now, the fullest first."""
+        shown = self.shown(i)
+        return [one for one in self.forms[i] if one.fidelity > shown]
 
     def empty(self) -> _Filling:
         return _Filling(self.candidates, self.budget, self.frames, self.similarities, self.spread)
@@ -265,6 +271,9 @@ class _Filling:
 
 
 # --- Ways to fill ------------------------------------------------------------------------------
+_Move = tuple[float, int, int, int]  # minus the key, candidate, place of the form, steps before
+
+
 def _greedy(filling: _Filling, plan: Plan) -> None:
     """The move with the most gain per cost to the power of `thrift`, again and again.
 
@@ -274,55 +283,45 @@ def _greedy(filling: _Filling, plan: Plan) -> None:
     for what did not fit, so in the end nothing that is left fits.
     """
     heap: list[_Move] = []
+    put_in: dict[int, int] = {}  # steps before a candidate's moves were last put in; older are void
     of_group: dict[Hashable, list[int]] = {}
     for i, one in enumerate(filling.candidates):
         of_group.setdefault(one.group, []).append(i)
-        _push(heap, filling, i, plan)
+        heap += _moves(filling, i, plan)
+        put_in[i] = 0
+    heapq.heapify(heap)
     while heap:
-        move = heapq.heappop(heap)
-        now = filling.taken.get(move.i)
-        if now is not None and move.rendering.fidelity <= now.fidelity:
+        _, i, place, steps = heapq.heappop(heap)
+        rendering = filling.forms[i][place]
+        if steps < put_in[i] or not filling.fits(i, rendering):
             continue
-        if not filling.fits(move.i, move.rendering):
+        if plan.spread and steps != filling.steps:
+            key = _key(filling, i, rendering, plan)
+            if key > TINY:
+                heapq.heappush(heap, (-key, i, place, filling.steps))
             continue
-        if move.size != len(filling.log):
-            renewed = _move(filling, move.i, move.place, move.rendering, plan)
-            if renewed.key > TINY:
-                heapq.heappush(heap, renewed)
-            continue
-        group = filling.candidates[move.i].group
-        again = [move.i] if group in filling.opened else of_group[group]
-        filling.take(move.i, move.rendering)
-        for i in again:
-            _push(heap, filling, i, plan)
+        group = filling.candidates[i].group
+        changed = [i] if group in filling.opened else of_group[group]
+        filling.take(i, rendering)
+        for other in changed:
+            put_in[other] = filling.steps
+            for move in _moves(filling, other, plan):
+                heapq.heappush(heap, move)
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """A step that could be taken, as it stood when `size` steps had been."""
-
-    key: float
-    i: int
-    place: int
-    rendering: Rendering
-    size: int
-
-    def __lt__(self, other: _Move) -> bool:
-        return (-self.key, self.i, self.place) < (-other.key, other.i, other.place)
+def _moves(filling: _Filling, i: int, plan: Plan) -> Iterator[_Move]:
+    shown = filling.shown(i)
+    for place, rendering in enumerate(filling.forms[i]):
+        if rendering.fidelity > shown:
+            key = _key(filling, i, rendering, plan)
+            if key > TINY:
+                yield (-key, i, place, filling.steps)
 
 
-def _move(filling: _Filling, i: int, place: int, rendering: Rendering, plan: Plan) -> _Move:
+def _key(filling: _Filling, i: int, rendering: Rendering, plan: Plan) -> float:
     # A fuller rendering may be cheaper than the one that is shown: then it costs nothing.
     cost = max(1, filling.cost(i, rendering))
-    key = filling.gain(i, rendering) / cost**plan.thrift
-    return _Move(key, i, place, rendering, len(filling.log))
-
-
-def _push(heap: list[_Move], filling: _Filling, i: int, plan: Plan) -> None:
-    for place, rendering in enumerate(filling.moves(i)):
-        move = _move(filling, i, place, rendering, plan)
-        if move.key > TINY:
-            heapq.heappush(heap, move)
+    return filling.gain(i, rendering) / float(cost**plan.thrift)
 
 
 def _mmr(filling: _Filling, plan: Plan) -> None:
