@@ -4,7 +4,7 @@ Every row of the person is looked at once, through the index on the user, and bo
 each phrase and the phrases' words in it are taken from there: reaching the row is what costs, what
 is computed on it hardly does. Under row-level security PostgreSQL would use neither the GIN index
 (its operator is not leakproof) nor would an approximate vector index, which knows no owners, find
-enough of one person's rows. docs/adr/0008-vector-index.md has the figures.
+enough of one person's rows. docs/adr/0009-vector-index.md has the figures.
 """
 
 from __future__ import annotations
