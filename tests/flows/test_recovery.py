@@ -77,9 +77,12 @@ class Mira:
         self.caller = Caller(self.address, token)
 
     def part(self, *marks: str) -> psutil.Process | None:
-        """The process of ours whose command line holds all of these."""
+        """The living process of ours whose command line holds all of these."""
         for child in psutil.Process(self.process.pid).children():
-            line = " ".join(child.cmdline())
+            try:
+                line = " ".join(child.cmdline())
+            except psutil.NoSuchProcess:  # gone, or killed and not yet waited for (ZombieProcess)
+                continue
             if all(mark in line for mark in marks):
                 return child
         return None
