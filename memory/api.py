@@ -141,19 +141,14 @@ class MemoryRecall(APIView):
         asked = RecallRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         given = asked.validated_data
-        query = given["query"]
-        found = selectors.recall(
+        context = selectors.recall_context(
             request.user,
-            query,
+            given["query"],
+            budget_tokens=given["budget"],
             limit=given["limit"],
             now=timezone.now(),
-            names=selectors.names_asked_for(query),
-            past=selectors.asks_for_past(query),
         )
-        zone = accounts.zone(request.user)
-        return Response(
-            _recalled(selectors.context(found, budget_tokens=given["budget"], zone=zone))
-        )
+        return Response(_recalled(context))
 
 
 def filters(request: UserRequest) -> dict[str, Any]:

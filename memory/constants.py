@@ -4,7 +4,8 @@ EMBEDDING_DIMENSIONS = 384  # all-MiniLM-L6-v2
 
 TEXT_MIN_CHARS = 3
 TEXT_MAX_CHARS = 2_000  # one focused fact; the embedding reads about the first 1,000
-PLACE_MAX_CHARS = 60  # wing and room
+PLACE_MAX_CHARS = 100  # wing and room; spec recall 1.1
+LINK_WEIGHT = 0.7  # of a link that nothing else weighs; spec recall 5.1
 REASON_MAX_CHARS = 40  # of archiving
 MEMORY_TYPES = ("fact", "preference", "decision", "session_note", "debug_log")  # spec recall 2.1
 DEFAULT_TYPE = "fact"

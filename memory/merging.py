@@ -16,7 +16,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
-from memory import details, instructions, scores, storage
+from memory import derived, details, instructions, scores, storage
 from memory.constants import (
     MERGE_MAX_SOURCES,
     MERGE_TEXT_MIN_CHARS,
@@ -40,7 +40,7 @@ from memory.models import (
     MergeSource,
     Trust,
 )
-from memory.quoting import meaning
+from memory.quoting import meaning, speaker
 from mira_site import embeddings, errors
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
@@ -117,6 +117,7 @@ def swap(user: User, staged: StagedMerge, *, author: Author, at: datetime) -> Me
     result = _result(user, parts, staged, moments, at)
     result.save(force_insert=True)
     _copy_belongings(user, result, staged.memory_ids)
+    derived.write(user, [result], at=at)
     merge: Merge = Merge.objects.create(
         user=user, result=result, note=staged.note, author=author, merged_at=at
     )
@@ -295,6 +296,9 @@ def _result(
         room=_commonest([part.room for part in parts]),
         importance=max(part.importance for part in parts),
         importance_by_person=max((one for one in set_by_person if one is not None), default=None),
+        said_at=max(part.said_at for part in parts),
+        speaker=speaker(staged.text),
+        position=parts[0].position,
         created_at=parts[0].created_at,
         created_use_day=min(part.created_use_day for part in parts),
         source_segment_id=next(

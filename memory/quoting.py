@@ -10,6 +10,18 @@ _FRAMED = re.compile(
 )
 
 
+NAME_WORDS_MAX = 3  # more words before a colon are no name
+_SPEAKER = re.compile(r"(?P<name>[^\W\d_][^“”\n:]{0,118}?)(?: said: “|: (?=\S))")
+
+
+def speaker(text: str) -> str:
+    """Whose words the text quotes, `Alice said: “…”` or `Alice: …`; '' where it quotes nobody's."""
+    match = _SPEAKER.match(text)
+    if match is None or not match["name"][0].isupper():
+        return ""
+    return match["name"] if len(match["name"].split()) <= NAME_WORDS_MAX else ""
+
+
 def framed(name: str, statement: str, notes: Sequence[str]) -> str:
     """`Alice said: “I sail tomorrow.” (“tomorrow” is 29 November 2026)`"""
     said = f"{name} said: “{statement}”"

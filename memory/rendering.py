@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from memory.dates import day
 from memory.past import span
-from memory.types import ContextItem, LinkedMemory, MemoryView, RecallContext, Recalled
+from memory.types import ContextItem, LinkedMemory, MemoryView, Mode, RecallContext, Recalled
 from mira_site import tokens
 from mira_site.prompts import quoted
 
@@ -77,7 +77,7 @@ def context(memories: Sequence[Recalled], *, budget_tokens: int, zone: ZoneInfo)
         cost = tokens.estimate(text + "\n")
         if cost <= left:
             left -= cost
-            items.append(ContextItem(memory=memory, mode="verbatim", text=text, tokens=cost))
+            items.append(ContextItem(memory=memory, mode=Mode.VERBATIM, text=text, tokens=cost))
     if not items:
         return RecallContext(text="", tokens=0, budget_tokens=budget_tokens, items=())
     lines = [CONTEXT_OPENING, *(item.text for item in items), CONTEXT_CLOSING]

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from memory import dates, graph_selectors, states
 from memory.constants import SEARCH_MAX
+from memory.contexts import recall_context
 from memory.lookup import Found, look_up
 from memory.models import Memory, MemoryQuerySet, MemorySource, Merge
 from memory.naming import names_asked_for, names_in
@@ -42,6 +43,7 @@ __all__ = [
     "names_in",
     "open_question",
     "recall",
+    "recall_context",
     "receipts",
     "resolve",
     "resolve_all",

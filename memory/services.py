@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from memory import (
     accesses,
+    derived,
     extraction,
     forgetting,
     links,
@@ -50,7 +51,7 @@ from memory.models import (
     Merge,
     Work,
 )
-from memory.quoting import meaning
+from memory.quoting import meaning, speaker
 from memory.storage import Fact
 from memory.types import Remembered, SourceMessage
 from mira_site import embeddings
@@ -190,9 +191,10 @@ def edit(
         _keep_wording(memory, fields.get("text", memory.text))
         _apply(memory, fields, vector)
         _refuse_twin(user, memory)
-        memory.save(update_fields=[*fields, "text_hash", "embedding", "updated_at"])
+        memory.save(update_fields=[*fields, "text_hash", "embedding", "speaker", "updated_at"])
         if "text" in fields:
             mentions.read_again(user, memory, at=timezone.now())
+            derived.write(user, [memory], at=timezone.now())
         _rescore(memory)
     log.info("memory.edited", memory=memory.short_id, fields=sorted(fields))
     return memory
@@ -406,6 +408,7 @@ def _apply(memory: Memory, fields: Mapping[str, Any], vector: Vectors | None) ->
     for name, value in fields.items():
         setattr(memory, name, value)
     memory.text_hash = text_hash(memory.text, memory.happens_at)
+    memory.speaker = speaker(memory.text)
     if vector is not None:
         memory.embedding = vector
 

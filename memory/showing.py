@@ -33,7 +33,10 @@ SELECT shown.id, shown.text, shown.created_at, shown.happens_at, shown.expires_a
              FROM memory_links AS l JOIN memory_memories AS m ON m.id = l.source_id
              WHERE l.user_id = %(user)s AND l.target_id = shown.id
                AND l.link_type = 'supersedes' AND m.user_id = %(user)s AND {visibility.SQL}
-             ORDER BY m.id)
+             ORDER BY m.id),
+       shown.said_at, shown.memory_type, shown.wing, shown.room, shown.source_segment_id,
+       (SELECT f.canonical FROM memory_fingerprints AS f
+        WHERE f.user_id = %(user)s AND f.memory_id = shown.id)
 FROM (
     SELECT m.* FROM memory_memories AS m
     WHERE m.user_id = %(user)s AND m.id = ANY(%(ids)s) AND {visibility.SQL}
@@ -55,12 +58,19 @@ def shown(
 
 def _view(row: tuple[Any, ...]) -> MemoryView:
     memory_id, text, created_at, happens_at, expires_at, valid_from, valid_until, trust = row[:8]
-    sources, notes, disputed_by, replaced_by = row[8:]
+    sources, notes, disputed_by, replaced_by = row[8:12]
+    said_at, memory_type, wing, room, segment_id, fingerprint = row[12:]
     return MemoryView(
         id=memory_id,
         short_id=memory_id.hex[:8],
         text=text,
         created_at=created_at,
+        said_at=said_at,
+        memory_type=memory_type,
+        wing=wing,
+        room=room,
+        segment_id=segment_id,
+        fingerprint=fingerprint or "",
         happens_at=happens_at,
         expires_at=expires_at,
         valid_from=valid_from,

@@ -13,9 +13,10 @@ from uuid import UUID, uuid4
 
 import numpy as np
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Max, OuterRef, Q, Subquery
+from django.db.models.functions import Greatest
 
-from memory import mentions, orders
+from memory import derived, mentions, orders
 from memory.claims import Claim
 from memory.constants import (
     DUPLICATE_COSINE,
@@ -29,7 +30,7 @@ from memory.duplicates import says_the_same, text_hash
 from memory.instructions import reads_like_an_instruction
 from memory.models import Memory, MemorySource, Stakes, Trust
 from memory.naming import Named
-from memory.quoting import meaning, without_name
+from memory.quoting import meaning, speaker, without_name
 from memory.types import SourceRef
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
@@ -40,7 +41,7 @@ class Fact:
     """A memory that is not stored yet; `named` is None if nobody looked for names yet.
 
     `repeats`, `replaces` and `contradicts` are memories as a model judged; `claim` is what the
-    statement claims, as read by rule.
+    statement claims, as read by rule. `said_at` dates what has no sources.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Fact:
     sources: tuple[SourceRef, ...] = ()
     happens_at: datetime | None = None
     expires_at: datetime | None = None
+    said_at: datetime | None = None
     wing: str = ""
     room: str = ""
     importance: float = IMPORTANCE_AT_BIRTH
@@ -101,6 +103,7 @@ def place(
     their order.
     """
     known = _Known(user, facts, vectors, at=at)
+    free = _free_position(user, segment_id)
     memories: list[Memory] = []
     sources: list[MemorySource] = []
     ids: list[UUID] = []
@@ -109,6 +112,7 @@ def place(
         if memory_id is None:
             stored_at = at + timedelta(microseconds=len(memories))
             memory = _row(user, fact, vector, at=stored_at, use_day=use_day, segment_id=segment_id)
+            memory.position = free + len(memories)
             memories.append(memory)
             known.add(memory.id, fact, vector)
             memory_id = memory.id
@@ -121,8 +125,19 @@ def place(
     Memory.objects.bulk_create(memories)
     known.raise_trust(user, set(ids))
     MemorySource.objects.bulk_create(sources, ignore_conflicts=True)
+    known.say_again(user, set(ids))
     mentions.attach(user, _named(user, list(zip(ids, facts, strict=True))), at=at)
+    derived.write(user, memories, at=at)
     return ids
+
+
+def _free_position(user: User, segment_id: UUID | None) -> int:
+    """The place after the last memory of the segment; 0 without one."""
+    if segment_id is None:
+        return 0
+    rows = Memory.objects.for_user(user).filter(source_segment_id=segment_id)
+    last: int | None = rows.aggregate(last=Max("position"))["last"]
+    return 0 if last is None else last + 1
 
 
 def _named(user: User, stored: Sequence[tuple[UUID, Fact]]) -> dict[UUID, list[Named]]:
@@ -207,6 +222,13 @@ class _Known:
                 rows = Memory.objects.for_user(user).filter(id=memory_id)
                 rows.update(trust=self.trust[memory_id])
 
+    def say_again(self, user: User, used: set[UUID]) -> None:
+        """What was known and is said again was said now."""
+        newest = MemorySource.objects.filter(memory=OuterRef("id")).order_by("-said_at")
+        Memory.objects.for_user(user).filter(id__in=used & self._stored.keys()).update(
+            said_at=Greatest("said_at", Subquery(newest.values("said_at")[:1]))
+        )
+
 
 def _holds(at: datetime) -> Q:
     """Neither past nor expired."""
@@ -280,6 +302,8 @@ def _row(
         quarantined_at=at if _is_held(fact) else None,
         happens_at=fact.happens_at,
         expires_at=fact.expires_at,
+        said_at=fact.said_at or max((one.said_at for one in fact.sources), default=at),
+        speaker=speaker(fact.text),
         created_at=at,
         created_use_day=use_day,
         source_segment_id=segment_id,

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from memory.allocation import Mode as Mode
 from memory.imprint import Imprint as Imprint
 from memory.models import ForgetReceipt as ForgetReceipt
 from memory.models import Memory as Memory
@@ -89,6 +90,7 @@ class Note:
 class MemoryView:
     """A memory as it is shown: its text, and what keeps the text from being taken for more.
 
+    `fingerprint` is its T1 as canonical JSON, empty where it has none (see fingerprints.py).
     `origin` says whose word it is where it is not the person's own. `disputed_by` are memories that
     cannot be true beside it, undecided; `replaced_by` those that took its place.
     """
@@ -97,6 +99,12 @@ class MemoryView:
     short_id: str
     text: str
     created_at: datetime
+    said_at: datetime
+    memory_type: str
+    wing: str
+    room: str
+    segment_id: UUID | None = None
+    fingerprint: str = ""
     happens_at: datetime | None = None
     expires_at: datetime | None = None
     valid_from: datetime | None = None
@@ -128,13 +136,15 @@ class LinkedMemory(MemoryView):
 class Recalled(MemoryView):
     """A memory that answers a query, with the best of what is linked to it.
 
-    `score` orders the fresh items of one recall and means nothing across two.
+    `score` orders the fresh items of one recall and means nothing across two. `also` are memories
+    that say nearly the same and stand back for it.
     """
 
     score: float
     why: Why
     is_past: bool = False
     linked: tuple[LinkedMemory, ...] = ()
+    also: tuple[UUID, ...] = ()
 
     @property
     def similarity(self) -> float:
@@ -164,23 +174,64 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """What spoke for a memory in one recall, each from 0 to 1; docs/recall.md has the formulas.
+
+    `relevance`: how likely it is needed; `density`: facts for its length; `recency`: how little its
+    kind of memory has aged; `overlap`: likeness to what was chosen before it; `session`: how much
+    its conversation is about the question; `causal`: whether a cause or effect of it is chosen too.
+    """
+
+    relevance: float = 0.0
+    density: float = 0.0
+    recency: float = 0.0
+    overlap: float = 0.0
+    session: float = 0.0
+    causal: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem:
-    """A memory as it was put into a recall's context."""
+    """A memory as it was put into a context: `text` exactly as rendered, `tokens` with its frame.
+
+    `gain` is what it added to the value of the context (allocation.py).
+    """
 
     memory: Recalled
-    mode: Literal["verbatim"]
+    mode: Mode
     text: str
     tokens: int
+    gain: float = 0.0
+    factors: Factors = Factors()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutItem:
+    """A candidate that is not in the context, and why: a sentence for people."""
+
+    memory: Recalled
+    reason: str
+    factors: Factors = Factors()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallContext:
-    """Memories rendered for a prompt, within a budget of tokens."""
+    """Memories rendered for a prompt, within a budget of tokens.
+
+    `text` is exactly what a model gets, `tokens` its estimate (mira_site/tokens.py) and never more
+    than the budget. Items stand in the order of the text; `left_out` most wanted first. `quality`
+    is the value as a share of what no choice can exceed. `wing` is the one that was fallen back to,
+    empty if none was. `is_degraded`: embeddings were away, words alone decided.
+    """
 
     text: str
     tokens: int
     budget_tokens: int
     items: tuple[ContextItem, ...]
+    left_out: tuple[LeftOutItem, ...] = ()
+    quality: float = 1.0
+    wing: str = ""
+    is_degraded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

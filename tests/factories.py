@@ -39,6 +39,7 @@ class MemoryFactory(factory.django.DjangoModelFactory):
     user = factory.SubFactory(UserFactory)
     text = factory.Sequence(lambda number: f"Fact number {number} about the person.")
     created_at = factory.LazyFunction(timezone.now)
+    said_at = factory.SelfAttribute("created_at")
     created_use_day = 1
     text_hash = factory.LazyAttribute(lambda memory: text_hash(memory.text, memory.happens_at))
     embedding = factory.LazyAttribute(lambda memory: embeddings.embed_one(meaning(memory.text)))

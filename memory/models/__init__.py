@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memory.models.forms import Fingerprint, Passage, TokenVectors
 from memory.models.graph import (
     Entity,
     EntityKey,
@@ -35,6 +36,7 @@ __all__ = [
     "EntityKey",
     "EntityMergeProposal",
     "Extraction",
+    "Fingerprint",
     "ForgetReceipt",
     "Memory",
     "MemoryAccess",
@@ -45,7 +47,9 @@ __all__ = [
     "MemorySource",
     "Merge",
     "MergeSource",
+    "Passage",
     "Stakes",
+    "TokenVectors",
     "Trust",
     "Work",
 ]

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import models
 
+from memory.constants import LINK_WEIGHT
 from memory.models.memories import Memory
 from mira_site.owned import Owned
 
@@ -21,6 +22,9 @@ class MemoryLink(Owned):
         EXEMPLIFIES = "exemplifies"
         PRECEDES = "precedes"
         CONTEXTUALIZES = "contextualizes"
+        BECAUSE = "because"
+        TRIGGERED = "triggered"
+        RESOLVES = "resolves"
 
     class Author(models.TextChoices):
         PERSON = "person"
@@ -33,6 +37,12 @@ class MemoryLink(Owned):
     reasoning = models.CharField(max_length=500, blank=True, default="")
     bond = models.CharField(max_length=60, blank=True, default="")
     author = models.CharField(max_length=10, choices=Author)
+    weight = models.FloatField(
+        default=LINK_WEIGHT, help_text="How sure the link is, 0 to 1; by rule a cosine."
+    )
+    confirmed_at = models.DateTimeField(
+        null=True, blank=True, help_text="The person said that it is so."
+    )
     created_at = models.DateTimeField()
 
     class Meta:
@@ -41,6 +51,9 @@ class MemoryLink(Owned):
             models.UniqueConstraint(fields=["source", "target"], name="one_link_a_pair"),
             models.CheckConstraint(
                 condition=~models.Q(source=models.F("target")), name="no_link_to_itself"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(weight__gte=0, weight__lte=1), name="link_weight_0_1"
             ),
         ]
         indexes = [models.Index(fields=["user", "target"], name="memory_link_target")]

@@ -48,14 +48,23 @@ class Memory(Owned):
 
     text = models.TextField()
     memory_type = models.CharField(max_length=30, default="fact")
-    wing = models.CharField(max_length=60, blank=True, default="")
-    room = models.CharField(max_length=60, blank=True, default="")
+    wing = models.CharField(max_length=100, blank=True, default="")
+    room = models.CharField(max_length=100, blank=True, default="")
     importance = models.FloatField(default=0.5)
     importance_by_person = models.FloatField(
         null=True, blank=True, help_text="What the person said it is; scoring keeps to it."
     )
     happens_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
+    said_at = models.DateTimeField(
+        help_text="When its newest source was said; without one, when it was stored or is dated."
+    )
+    speaker = models.CharField(
+        max_length=120, blank=True, default="", help_text="Whose words it quotes, where it does."
+    )
+    position = models.PositiveIntegerField(
+        default=0, help_text="Its place among the memories made of its segment, as they were said."
+    )
     created_at = models.DateTimeField()
     created_use_day = models.PositiveIntegerField(
         help_text="The person's use-days when it was stored."
@@ -104,7 +113,10 @@ class Memory(Owned):
         verbose_name_plural = "memories"
         indexes = [
             models.Index(fields=["user", "-created_at", "-id"], name="memory_user_created"),
-            models.Index(fields=["user", "source_segment_id"], name="memory_user_segment"),
+            models.Index(
+                fields=["user", "source_segment_id", "position"], name="memory_user_place"
+            ),
+            models.Index(fields=["user", "-said_at", "-id"], name="memory_user_said"),
             GinIndex(fields=["search_vector"], name="memory_search"),
             models.Index("user", Left(Cast("id", models.TextField()), 8), name="memory_user_short"),
         ]
@@ -158,6 +170,9 @@ class MemorySource(Owned):
     segment_id = models.UUIDField(null=True, blank=True, help_text="conversations.Segment")
     message_id = models.UUIDField(help_text="conversations.Message")
     sentence = models.TextField(blank=True, default="")
+    span = models.TextField(
+        blank=True, default="", help_text="The message the sentence stands in; of T0, bounded."
+    )
     said_at = models.DateTimeField()
 
     class Meta:
