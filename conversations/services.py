@@ -67,6 +67,7 @@ def _accept(user: User, text: str, client_id: UUID) -> Turn:
         thread=thread,
         segment=segment,
         client_id=client_id,
+        number=threads.next_number(segment),
         queued_at=now,
         resume_after=after,
     )

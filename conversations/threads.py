@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Max
 
 from conversations import presenting
 from conversations.models import Message, Segment, SurfacedMemory, Thread, ToolCall, Turn
@@ -75,6 +75,12 @@ def append(
     )
     Segment.objects.filter(pk=segment.pk).update(last_message_at=at)
     return message
+
+
+def next_number(segment: Segment) -> int:
+    """The number of the segment's next turn, from 1; the caller holds the thread."""
+    last: int | None = segment.turns.aggregate(last=Max("number"))["last"]
+    return (last or 0) + 1
 
 
 def lock_turn(user: User, turn_id: UUID) -> Turn:

@@ -62,6 +62,9 @@ class Segment(Owned):
         help_text="Since when its summary is gone, because what it told was forgotten or changed.",
     )
     remembered_at = models.DateTimeField(null=True, blank=True)
+    reopened_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the person took its collapse back."
+    )
     claimed_until = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField(null=True, blank=True)
@@ -107,6 +110,10 @@ class Turn(Owned):
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")
     segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="turns")
     client_id = models.UUIDField(help_text="Chosen by the client; the same again is the same turn.")
+    number = models.PositiveIntegerField(
+        default=0, help_text="Its place among the turns of its segment, from 1."
+    )
+    is_off_record = models.BooleanField(default=False)
     status = models.CharField(max_length=12, choices=Status, default=Status.QUEUED)
     attempt = models.PositiveSmallIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -121,6 +128,10 @@ class Turn(Owned):
     error_code = models.CharField(max_length=40, blank=True, default="")
     error_detail = models.CharField(max_length=300, blank=True, default="")
     model = models.CharField(max_length=100, blank=True, default="")
+    effort = models.CharField(max_length=10, blank=True, default="")
+    stop_reason = models.CharField(
+        max_length=20, blank=True, default="", help_text="Why the model ended, in its words."
+    )
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     cache_read_tokens = models.PositiveIntegerField(default=0)
@@ -164,6 +175,12 @@ class Message(Owned):
     is_partial = models.BooleanField(
         default=False, help_text="The answer was stopped before its end."
     )
+    is_cut = models.BooleanField(
+        default=False, help_text="The answer met the output limit; it can be continued."
+    )
+    is_off_record = models.BooleanField(
+        default=False, help_text="Said behind the veil: never remembered, erased when it lifts."
+    )
     created_at = models.DateTimeField()
     edited_at = models.DateTimeField(null=True, blank=True)
     reread_due_at = models.DateTimeField(
@@ -190,6 +207,29 @@ class Message(Owned):
 
     def __str__(self) -> str:
         return f"{self.role} message {self.short_id}"
+
+
+class Veil(Owned):
+    """A stretch off the record: what is said under it reads memory, never feeds it, and goes."""
+
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="veils")
+    drawn_at = models.DateTimeField()
+    lifts_at = models.DateTimeField(help_text="An hour after its last message, unless lifted.")
+    lifted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "conversations_veils"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["thread"],
+                condition=models.Q(lifted_at__isnull=True),
+                name="one_drawn_veil",
+            )
+        ]
+        indexes = [models.Index(fields=["lifted_at", "lifts_at"], name="veil_lifts")]
+
+    def __str__(self) -> str:
+        return f"veil of {self.user_id}"
 
 
 class ForgottenPassage(Owned):
@@ -225,6 +265,9 @@ class ToolCall(Owned):
     name = models.CharField(max_length=50)
     input = models.JSONField()
     result = models.TextField()
+    compact_result = models.TextField(
+        blank=True, default="", help_text="What later prompts carry of a long result."
+    )
     is_error = models.BooleanField()
     summary = models.CharField(max_length=120, help_text="The quiet line that the person sees.")
     called_at = models.DateTimeField()

@@ -1,0 +1,39 @@
+"""Tables of the conversation, by subject."""
+
+from __future__ import annotations
+
+from conversations.models.cognition import (
+    CompactionBrief,
+    ComposedContext,
+    ContextSection,
+    Observation,
+    SubcorticalRecord,
+)
+from conversations.models.thread import (
+    ForgottenPassage,
+    Message,
+    Segment,
+    SegmentQuerySet,
+    SurfacedMemory,
+    Thread,
+    ToolCall,
+    Turn,
+    Veil,
+)
+
+__all__ = [
+    "CompactionBrief",
+    "ComposedContext",
+    "ContextSection",
+    "ForgottenPassage",
+    "Message",
+    "Observation",
+    "Segment",
+    "SegmentQuerySet",
+    "SubcorticalRecord",
+    "SurfacedMemory",
+    "Thread",
+    "ToolCall",
+    "Turn",
+    "Veil",
+]
