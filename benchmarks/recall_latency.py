@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 import numpy as np
 
@@ -32,6 +32,7 @@ SIZES = (1_000, 10_000, 100_000)
 STRANGERS = 200  # among whom the other rows are spread
 EMBEDDED_TEXTS = 2_000  # texts with a vector of their own; the others' are these, moved a little
 MOVED = 0.5  # length of that move
+IN_A_SEGMENT = 20  # memories made of one conversation
 CHUNK = 2_000
 WARM_UP = 3  # rounds that fill pools and caches on both sides
 SEED = 20_261_130
@@ -137,9 +138,10 @@ def fill(rows: int) -> None:
     everybody += [dice.choice(strangers).pk for _ in range(rows - len(everybody))]
     dice.shuffle(everybody)
     print(f"storing {len(everybody):,} memories …", flush=True)
+    told: dict[UUID, int] = {}  # memories of each person so far
     with isolation.all_users("benchmark"):
         for start in range(0, len(everybody), CHUNK):
-            copy(connection, everybody[start : start + CHUNK], start, vectors, dice, noise)
+            copy(connection, everybody[start : start + CHUNK], start, vectors, dice, noise, told)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM (ANALYZE) memory_memories")
 
@@ -155,6 +157,7 @@ def copy(
     vectors: Any,
     dice: random.Random,
     noise: np.random.Generator,
+    told: dict[UUID, int],
 ) -> None:
     from memory.duplicates import text_hash  # noqa: PLC0415
     from memory.models import Memory, Stakes, Trust  # noqa: PLC0415
@@ -163,6 +166,8 @@ def copy(
     first = datetime(2025, 1, 1, tzinfo=UTC)
     memories = []
     for number, owner in enumerate(owners, start=start):
+        place = told.setdefault(owner, 0)
+        told[owner] += 1
         moved = vectors[number % EMBEDDED_TEXTS] + noise.normal(
             scale=MOVED / vectors.shape[1] ** 0.5, size=vectors.shape[1]
         ).astype(np.float32)
@@ -179,6 +184,10 @@ def copy(
                 "room": "",
                 "importance": round(dice.random(), 3),
                 "created_at": at,
+                "said_at": at,
+                "speaker": "",
+                "source_segment_id": uuid5(owner, str(place // IN_A_SEGMENT)),
+                "position": place % IN_A_SEGMENT,
                 "updated_at": at,
                 "created_use_day": number // 500,
                 "archive_reason": "",

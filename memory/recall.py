@@ -73,12 +73,15 @@ def recall(
     names: Sequence[str] = (),
     kept_ids: Sequence[UUID] = (),
     past: bool = False,
+    wing: str | None = None,
+    room: str | None = None,
 ) -> list[Recalled]:
     """Memories that answer the phrases; an empty list where nothing does.
 
     The kept ones that may still come up stand first, at most KEPT_MAX of them (the most important)
     and never in the last FRESH_MIN places, then fresh ones, best first; together at most `limit`.
-    `names` bring what mentions them. What is past comes only if `past` is asked for.
+    `names` bring what mentions them. What is past comes only if `past` is asked for; `wing` and
+    `room` narrow it all, whatever the case of their letters.
 
     Four statements (five with names, three where nothing is linked), whatever the number of
     memories. Without embeddings words and names decide.
@@ -89,7 +92,14 @@ def recall(
     named = _named(user, asked, names, now=now, past=past)
     kept_ids = list(dict.fromkeys(kept_ids))
     found = search.candidates(
-        user, asked, now=now, past=past, wanted=list(named), excluded=kept_ids
+        user,
+        asked,
+        now=now,
+        past=past,
+        wanted=list(named),
+        excluded=kept_ids,
+        wing=wing,
+        room=room,
     )
     fresh = matches([one for one in found if one.id not in set(kept_ids)], asked, named, past=past)
     kept = _kept(found, kept_ids, asked, limit=limit)

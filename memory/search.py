@@ -123,7 +123,7 @@ WITH seen AS MATERIALIZED (
     FROM (
         SELECT m.id, m.importance, {similarities}, {held} AS held
         FROM memory_memories AS m
-        WHERE m.user_id = %(user)s AND {rule}
+        WHERE m.user_id = %(user)s AND {rule} AND {place}
         OFFSET 0
     ) AS every
     WHERE held <> 0 OR {nearest} >= {near_floor} OR id = ANY(%(wanted)s)
@@ -181,12 +181,15 @@ def candidates(
     past: bool = False,
     wanted: Sequence[UUID] = (),
     excluded: Sequence[UUID] = (),
+    wing: str | None = None,
+    room: str | None = None,
     include_hidden: bool = False,
 ) -> list[Candidate]:
     """The nearest and the best worded memories for each phrase, by id; few of them are good.
 
-    Only what may come up at `now` (visibility.py), unless `include_hidden`. The `wanted` are among
-    them whatever they hold; the `excluded` take nobody's place. One statement.
+    Only what may come up at `now` (visibility.py), unless `include_hidden`, and stands in the wing
+    and the room, if any is given, whatever the case of their letters. The `wanted` are among them
+    whatever they hold; the `excluded` take nobody's place. One statement.
     """
     if not asked.phrases:
         return []
@@ -196,6 +199,8 @@ def candidates(
         "past": past,
         "wanted": [*wanted, *excluded],
         "excluded": list(excluded),
+        "wing": wing,
+        "room": room,
         "bits": list(range(len(asked.terms))),
         "places": [place for place, held in enumerate(asked.tokens) for _ in held],
         "place_bits": [bit for held in asked.tokens for bit in held],
@@ -204,13 +209,19 @@ def candidates(
         **{f"term{bit}": _operand(term) for bit, term in enumerate(asked.terms)},
     }
     with connection.cursor() as cursor:
-        cursor.execute(_statement(asked, include_hidden=include_hidden), values)
+        cursor.execute(_statement(asked, _places(wing, room), include_hidden), values)
         rows = cursor.fetchall()
     weights: list[float] = next((row[-1] for row in rows if row[-1] is not None), [])
     return sorted((_candidate(asked, row, weights) for row in rows), key=lambda one: one.id)
 
 
-def _statement(asked: Asked, *, include_hidden: bool) -> str:
+def _places(wing: str | None, room: str | None) -> str:
+    given = {"wing": wing, "room": room}
+    rules = [f"lower(m.{name}) = lower(%({name})s)" for name in given if given[name] is not None]
+    return " AND ".join(rules) or "TRUE"
+
+
+def _statement(asked: Asked, place: str, include_hidden: bool) -> str:
     """The statement for so many phrases and terms; every text of a person's is a parameter."""
     columns = [f"s{place}" for place in range(len(asked.phrases))]
     distances = [f"-(m.embedding <#> %(vector{place})s::vector)" for place in range(len(columns))]
@@ -236,6 +247,7 @@ def _statement(asked: Asked, *, include_hidden: bool) -> str:
         ),
         held=held,
         rule="TRUE" if include_hidden else visibility.SQL,
+        place=place,
         nearest=f"greatest({', '.join(columns)})",
         near_floor=NEAR_FLOOR,
         legs=" UNION ".join(legs),

@@ -225,6 +225,21 @@ def test_no_path_leads_to_another_person(as_alice, bob, acting):
         assert selectors.compared(bob, [mine.id], ["sail"], now=NOW) == []
 
 
+def test_a_wing_and_a_room_narrow_it_whatever_the_case_of_their_letters(as_alice):
+    for wing, room in [("Work", "Harbour"), ("Work", "Dock"), ("Home", "Harbour")]:
+        text = f"The boat lies at {wing} {room}."
+        one = MemoryFactory(user=as_alice, text=text, wing=wing, room=room)
+        entities.attach(as_alice, {one.id: [Named(name="Merula")]}, at=NOW)
+    for how, count in [
+        ({"wing": "work"}, 2),
+        ({"room": "HARBOUR"}, 2),
+        ({"wing": "WORK", "room": "harbour"}, 1),
+        ({"wing": "garden"}, 0),
+        ({}, 3),
+    ]:
+        assert len(recalled(as_alice, "Where does the boat lie?", names=["Merula"], **how)) == count
+
+
 # --- Truth over time ---------------------------------------------------------------------------
 def test_the_newest_truth_answers_and_the_old_one_only_as_past(as_alice):
     old = MemoryFactory(user=as_alice, text="Alice lives in Graz.", created_at=NOW)
