@@ -9,6 +9,19 @@ LINK_WEIGHT = 0.7  # of a link that nothing else weighs; spec recall 5.1
 REASON_MAX_CHARS = 40  # of archiving
 MEMORY_TYPES = ("fact", "preference", "decision", "session_note", "debug_log")  # spec recall 2.1
 DEFAULT_TYPE = "fact"
+DEFAULT_WING = "life"  # of what is stored without one
+ROOM_OF_TYPE = {  # of what is stored without one; spec recall 2.1
+    "decision": "decisions",
+    "fact": "facts",
+    "preference": "preferences",
+    "session_note": "session",
+    "debug_log": "debug",
+}
+AGED_AFTER_DAYS = {"session_note": 30, "debug_log": 7}  # then archived; spec recall 2.1
+TIMELINE_LIMIT, TIMELINE_LIMIT_MAX = 100, 1_000  # spec recall 5.6
+SUMMARY_CHARS = 80  # of a text that decided nothing; spec recall 5.6
+CLEAR_UNASKED_MAX = 20  # memories that go without a confirmation; spec recall 5.5
+CONFIRMATION_MAX_AGE_S = 600
 IMPORTANCE_AT_BIRTH = 0.5  # spec memory 3.3: a model's own guess is not asked for
 
 DUPLICATE_COSINE = 0.92  # nearer than this may be the same fact; spec memory 3.6

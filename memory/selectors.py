@@ -10,16 +10,17 @@ from django.utils import timezone
 
 from memory import dates, graph_selectors, states
 from memory.constants import SEARCH_MAX
-from memory.contexts import recall_context
+from memory.contexts import context, recall_context
 from memory.lookup import Found, look_up
 from memory.models import Memory, MemoryQuerySet, MemorySource, Merge
 from memory.naming import names_asked_for, names_in
 from memory.past import asks_for_past
 from memory.recall import compared, found_ids, recall
-from memory.rendering import context, element
+from memory.rendering import element
 from memory.sentences import best_sentence, sentences
 from memory.short_ids import resolve, resolve_all
 from memory.standing import resting_on
+from memory.timeline import timeline
 from memory.truth import open_question
 from memory.upkeep_selectors import receipts
 from mira_site.accounts import selectors as accounts
@@ -30,6 +31,7 @@ __all__ = [
     "Found",
     "asks_for_past",
     "best_sentence",
+    "causal_chain",
     "compared",
     "context",
     "element",
@@ -49,6 +51,7 @@ __all__ = [
     "resolve_all",
     "resting_on",
     "sentences",
+    "timeline",
 ]
 
 
