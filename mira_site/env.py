@@ -7,6 +7,8 @@ read first; the real environment wins over it. A bad value raises SettingError w
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from mira_site.errors import SettingError
 _REQUIRED = object()
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
+_KEY_BYTES = 32
 
 
 def load(path: Path) -> None:
@@ -88,3 +91,19 @@ def words(name: str, default: Sequence[str] = ()) -> list[str]:
     if not value:
         return list(default)
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def keys(name: str) -> list[str]:
+    """A comma-separated list of Fernet keys: 32 bytes each, in URL-safe base64."""
+    found = words(name)
+    for number, key in enumerate(found, start=1):
+        try:
+            size = len(base64.b64decode(key, altchars=b"-_", validate=True))
+        except (binascii.Error, ValueError):
+            size = 0
+        if size != _KEY_BYTES:
+            raise SettingError(
+                f"{name}: number {number} is no key. A key is 32 random bytes in URL-safe base64,"
+                " as cryptography.fernet.Fernet.generate_key() makes it."
+            )
+    return found

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dj_database_url
 import dj_email_url
+from cryptography.fernet import Fernet
 
 from mira_site import datadir, embedded, env
 from mira_site.errors import SettingError
@@ -27,6 +28,12 @@ EMBEDS_POSTGRES, EMBEDS_REDIS = not DATABASE_URL, not REDIS_URL
 SECRET_KEY = env.text("SECRET_KEY", "") or datadir.secret(
     MIRA_DATA_DIR, "secret_key", lambda: secrets.token_urlsafe(SECRET_KEY_BYTES)
 )
+# The first encrypts, all decrypt; mira_site/crypto.py.
+FIELD_ENCRYPTION_KEYS = env.keys("FIELD_ENCRYPTION_KEYS") or [
+    datadir.secret(
+        MIRA_DATA_DIR, "field_encryption_key", lambda: Fernet.generate_key().decode("ascii")
+    )
+]
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 
 # --- Network ---------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ os.environ.update(
         **dict.fromkeys(
             (
                 "DATABASE_URL",
+                "FIELD_ENCRYPTION_KEYS",
                 "ANTHROPIC_API_KEY",
                 "ANTHROPIC_BASE_URL",
                 "MIRA_MODEL",
