@@ -19,6 +19,9 @@ LINK_WORDS = {
     MemoryLink.Type.EXEMPLIFIES: "is an example of",
     MemoryLink.Type.PRECEDES: "came before",
     MemoryLink.Type.CONTEXTUALIZES: "is background to",
+    MemoryLink.Type.BECAUSE: "is so because of",
+    MemoryLink.Type.TRIGGERED: "led to",
+    MemoryLink.Type.RESOLVES: "settles",
 }
 LINK_WORDS_BACK = {
     MemoryLink.Type.CONFLICTS: "cannot be true together with",
@@ -28,6 +31,9 @@ LINK_WORDS_BACK = {
     MemoryLink.Type.EXEMPLIFIES: "has as an example",
     MemoryLink.Type.PRECEDES: "came after",
     MemoryLink.Type.CONTEXTUALIZES: "has as background",
+    MemoryLink.Type.BECAUSE: "is the reason for",
+    MemoryLink.Type.TRIGGERED: "came of",
+    MemoryLink.Type.RESOLVES: "is settled by",
 }
 
 

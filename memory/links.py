@@ -28,11 +28,14 @@ BOND_MAX_CHARS = 60
 TRAVERSAL_DEPTH = 3  # hops; spec memory 4.5
 LINKED_PER_PRIMARY = 2  # spec memory 7.6
 LINKED_SHARE = 0.7  # of the linked memory's importance in a score; the primary's has the rest
-# How much a link of each type says for its other end; spec memory 4.1.
+# How much a link of each type says for its other end; spec memory 4.1, the causal three by us.
 TYPE_WEIGHTS: Mapping[str, float] = {
     "conflicts": 1.0,
     "corroborates": 0.9,
     "supersedes": 0.9,
+    "because": 0.9,
+    "triggered": 0.9,
+    "resolves": 0.9,
     "refines": 0.8,
     "exemplifies": 0.75,
     "precedes": 0.7,

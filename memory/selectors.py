@@ -9,6 +9,7 @@ from django.db.models import Case, IntegerField, Prefetch, QuerySet, Value, When
 from django.utils import timezone
 
 from memory import dates, graph_selectors, states
+from memory.causality import chain as causal_chain
 from memory.constants import SEARCH_MAX
 from memory.contexts import context, recall_context
 from memory.lookup import Found, look_up

@@ -36,7 +36,16 @@ OUTCOMES: Mapping[Mode, frozenset[Outcome]] = {
     "floor": frozenset(("merge", "link", "archive", "annotate", "leave")),
 }
 QUIET: frozenset[Outcome] = frozenset(("alone", "leave"))
-LinkType = Literal["corroborates", "refines", "exemplifies", "precedes", "contextualizes"]
+LinkType = Literal[
+    "because",
+    "triggered",
+    "resolves",
+    "corroborates",
+    "refines",
+    "exemplifies",
+    "precedes",
+    "contextualizes",
+]
 State = tuple[Any, ...]  # of a memory: all that a decision about it rests on
 Reasoning = Field(min_length=5, max_length=500, description="Why, in a sentence.")
 

@@ -9,6 +9,8 @@ from typing import Literal
 from uuid import UUID
 
 from memory.allocation import Mode as Mode
+from memory.causality import CausalChain as CausalChain
+from memory.causality import CausalNode as CausalNode
 from memory.imprint import Imprint as Imprint
 from memory.models import ForgetReceipt as ForgetReceipt
 from memory.models import Memory as Memory

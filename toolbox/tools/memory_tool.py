@@ -32,6 +32,9 @@ LinkType = Literal[
     "exemplifies",
     "precedes",
     "contextualizes",
+    "because",
+    "triggered",
+    "resolves",
 ]
 MODEL = "model"
 NEEDED: Mapping[str, tuple[str, ...]] = {
