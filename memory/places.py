@@ -8,8 +8,9 @@ used again. Cases are compared here and not by the database, whose locale may kn
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Q
@@ -81,20 +82,18 @@ class Spellings:
         return known, self._rooms.setdefault((same(wing), same(room)), room)
 
 
-def settle(user: User, wing: str, room: str, memory_type: str) -> Place:
-    """Where one memory goes; see Spellings. Callers hold storage.lock(user)."""
-    return Spellings(user).settle(wing, room, memory_type)
+def moved(user: User, memory: Memory, changes: Mapping[str, Any]) -> dict[str, str]:
+    """Where the memory stands after these changes of its fields; empty if they do not move it.
 
-
-def moved(user: User, memory: Memory, wing: str | None, room: str | None, kind: str) -> Place:
-    """Where a memory stands after an edit; what is None is not given.
-
-    A room that came with the kind of memory changes with it.
+    A room that came with the kind of memory changes with the kind. Callers hold storage.lock(user).
     """
-    if room is None:
-        came_along = same(memory.room) == same(ROOM_OF_TYPE.get(memory.memory_type, ""))
-        room = "" if came_along and kind != memory.memory_type else memory.room
-    return settle(user, memory.wing if wing is None else wing, room, kind)
+    if not changes.keys() & {"wing", "room", "memory_type"}:
+        return {}
+    kind = changes.get("memory_type", memory.memory_type)
+    by_kind = same(memory.room) == same(ROOM_OF_TYPE.get(memory.memory_type, memory.memory_type))
+    room = changes.get("room", "" if by_kind else memory.room)
+    wing, room = Spellings(user).settle(changes.get("wing", memory.wing), room, kind)
+    return {"wing": wing, "room": room}
 
 
 # Jumps from one pair to the next in the index, however many memories share a pair.

@@ -20,6 +20,7 @@ from memory import (
     mentions,
     merging,
     noting,
+    places,
     quarantine,
     rereading,
     scores,
@@ -34,7 +35,6 @@ from memory import (
 from memory.constants import (
     DEFAULT_TYPE,
     MEMORY_TYPES,
-    PLACE_MAX_CHARS,
     REASON_MAX_CHARS,
     TEXT_MAX_CHARS,
     TEXT_MIN_CHARS,
@@ -188,6 +188,7 @@ def edit(
     with transaction.atomic():
         storage.lock(user)
         memory = _locked(user, memory_id)
+        fields |= places.moved(user, memory, fields)
         _keep_wording(memory, fields.get("text", memory.text))
         _apply(memory, fields, vector)
         _refuse_twin(user, memory)
@@ -435,8 +436,8 @@ def _objection(name: str, value: Any) -> str:
     """What is wrong with the value, or ''."""
     if name == "text" and not TEXT_MIN_CHARS <= len(value) <= TEXT_MAX_CHARS:
         return f"Write between {TEXT_MIN_CHARS} and {TEXT_MAX_CHARS} characters."
-    if name in {"wing", "room"} and len(value) > PLACE_MAX_CHARS:
-        return f"At most {PLACE_MAX_CHARS} characters."
+    if name in {"wing", "room"}:
+        return places.objection(places.tidy(value))
     if name == "memory_type" and value not in MEMORY_TYPES:
         return f"Choose one of {', '.join(MEMORY_TYPES)}."
     if name == "importance" and value is not None and not 0 <= value <= 1:

@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Max, OuterRef, Q, Subquery
 from django.db.models.functions import Greatest
 
-from memory import derived, mentions, orders
+from memory import derived, mentions, orders, places
 from memory.claims import Claim
 from memory.constants import (
     DUPLICATE_COSINE,
@@ -100,9 +100,10 @@ def place(
     What is known already, in the table or among the facts themselves, gets the new sources instead
     of a second row, and the better of both words; what is past is not known. What reads like an
     instruction is held back. New rows are stored at `at`, microseconds apart, so that they keep
-    their order.
+    their order, in the wing and room that places.py settles on.
     """
     known = _Known(user, facts, vectors, at=at)
+    spelt = places.Spellings(user)
     free = _free_position(user, segment_id)
     memories: list[Memory] = []
     sources: list[MemorySource] = []
@@ -113,6 +114,7 @@ def place(
             stored_at = at + timedelta(microseconds=len(memories))
             memory = _row(user, fact, vector, at=stored_at, use_day=use_day, segment_id=segment_id)
             memory.position = free + len(memories)
+            memory.wing, memory.room = spelt.settle(fact.wing, fact.room, fact.memory_type)
             memories.append(memory)
             known.add(memory.id, fact, vector)
             memory_id = memory.id
@@ -294,8 +296,6 @@ def _row(
         text_hash=text_hash(fact.text, fact.happens_at),
         embedding=vector,
         memory_type=fact.memory_type,
-        wing=fact.wing,
-        room=fact.room,
         importance=fact.importance,
         trust=fact.trust,
         stakes=fact.stakes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import factory
 from django.utils import timezone
 
+from memory.constants import ROOM_OF_TYPE
 from memory.duplicates import text_hash
 from memory.models import Memory
 from memory.quoting import meaning
@@ -44,3 +45,5 @@ class MemoryFactory(factory.django.DjangoModelFactory):
     text_hash = factory.LazyAttribute(lambda memory: text_hash(memory.text, memory.happens_at))
     embedding = factory.LazyAttribute(lambda memory: embeddings.embed_one(meaning(memory.text)))
     happens_at = None
+    memory_type = "fact"
+    room = factory.LazyAttribute(lambda memory: ROOM_OF_TYPE[memory.memory_type])

@@ -11,7 +11,13 @@ from django.db.models.functions import Cast, Left
 from pgvector.django import VectorField
 
 from memory import wording
-from memory.constants import EMBEDDING_DIMENSIONS
+from memory.constants import (
+    DEFAULT_TYPE,
+    DEFAULT_WING,
+    EMBEDDING_DIMENSIONS,
+    PLACE_MAX_CHARS,
+    ROOM_OF_TYPE,
+)
 from memory.visibility import visible
 from mira_site.owned import Owned, OwnedQuerySet
 
@@ -48,8 +54,8 @@ class Memory(Owned):
 
     text = models.TextField()
     memory_type = models.CharField(max_length=30, default="fact")
-    wing = models.CharField(max_length=100, blank=True, default="")
-    room = models.CharField(max_length=100, blank=True, default="")
+    wing = models.CharField(max_length=PLACE_MAX_CHARS, default=DEFAULT_WING)
+    room = models.CharField(max_length=PLACE_MAX_CHARS, default=ROOM_OF_TYPE[DEFAULT_TYPE])
     importance = models.FloatField(default=0.5)
     importance_by_person = models.FloatField(
         null=True, blank=True, help_text="What the person said it is; scoring keeps to it."
@@ -117,11 +123,15 @@ class Memory(Owned):
                 fields=["user", "source_segment_id", "position"], name="memory_user_place"
             ),
             models.Index(fields=["user", "-said_at", "-id"], name="memory_user_said"),
+            models.Index(fields=["user", "wing", "room"], name="memory_user_wing_room"),
             GinIndex(fields=["search_vector"], name="memory_search"),
             models.Index("user", Left(Cast("id", models.TextField()), 8), name="memory_user_short"),
         ]
         constraints = [
             models.CheckConstraint(condition=~models.Q(text=""), name="memory_has_text"),
+            models.CheckConstraint(
+                condition=~models.Q(wing="") & ~models.Q(room=""), name="memory_has_a_place"
+            ),
             models.CheckConstraint(
                 condition=models.Q(importance__gte=0, importance__lte=1),
                 name="memory_importance_0_1",
