@@ -3,30 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from conversations import replay
 from conversations.constants import HISTORY_BUDGET_TOKENS, REPLY_MAX_TOKENS
 from conversations.models import Message
 from conversations.trinkets.base import Slot, in_order
 from conversations.types import TurnContext
+from mira_site import tokens
 from mira_site.llm.types import Block, ChatMessage, ModelRequest, SystemSection, Text, Tier
 from toolbox import selectors as toolbox
 
 
-def compose(context: TurnContext, history: Sequence[Message]) -> ModelRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A trinket's text, in its slot."""
+
+    name: str
+    slot: Slot
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """A request, and what it was made of: sections in order, messages of the thread, estimates."""
+
+    request: ModelRequest
+    sections: tuple[Section, ...]
+    window: tuple[Message, ...]
+    history_tokens: int
+    tokens: int
+
+
+def compose(context: TurnContext, history: Sequence[Message]) -> Composed:
     """The request for the newest message, which is the last of `history` (oldest first).
 
     Breakpoints: after the constant sections, after the segment's sections, and after the last
     message before the newest, so that the whole history is read from the cache next time.
     """
-    rendered = {slot: _sections(slot, context) for slot in Slot}
+    sections = _sections(context)
     system = tuple(
-        SystemSection(text="\n\n".join(rendered[slot]), cached=True)
+        SystemSection(text="\n\n".join(texts), cached=True)
         for slot in (Slot.CONSTANT, Slot.SEGMENT)
-        if rendered[slot]
+        if (texts := [one.text for one in sections if one.slot == slot])
     )
-    hud = "\n".join(["<hud>", *rendered[Slot.HUD], "</hud>"])
-    *earlier, newest = window(history)
+    shown = [one.text for one in sections if one.slot == Slot.HUD]
+    hud = "\n".join(["<hud>", *shown, "</hud>"])
+    kept = window(history)
+    *earlier, newest = kept
     messages = replay.joined([said for message in earlier for said in replay.said_again(message)])
     before: tuple[Block, ...] = ()
     if messages and messages[-1].role == "user":
@@ -37,18 +61,33 @@ def compose(context: TurnContext, history: Sequence[Message]) -> ModelRequest:
     if messages:
         last = messages[-1]
         messages[-1] = ChatMessage(role=last.role, content=last.content, cached=True)
-    return ModelRequest(
+    request = ModelRequest(
         tier=Tier.REPLY,
         system=system,
         messages=(*messages, question),
         tools=toolbox.specs(),
         max_tokens=REPLY_MAX_TOKENS,
     )
+    history_tokens = sum(replay.cost_tokens(message) for message in kept)
+    offered = sum(
+        tokens.estimate(f"{one.description}{dict(one.input_schema)}") for one in request.tools
+    )
+    return Composed(
+        request=request,
+        sections=sections,
+        window=tuple(kept),
+        history_tokens=history_tokens,
+        tokens=history_tokens + offered + sum(tokens.estimate(one.text) for one in sections),
+    )
 
 
-def _sections(slot: Slot, context: TurnContext) -> list[str]:
-    texts = (trinket.render(context) for trinket in in_order() if trinket.slot == slot)
-    return [text for text in texts if text]
+def _sections(context: TurnContext) -> tuple[Section, ...]:
+    rendered = ((trinket, trinket.render(context)) for trinket in in_order())
+    return tuple(
+        Section(name=trinket.name, slot=trinket.slot, text=text)
+        for trinket, text in rendered
+        if text
+    )
 
 
 def window(history: Sequence[Message], *, budget: int = HISTORY_BUDGET_TOKENS) -> list[Message]:

@@ -9,22 +9,22 @@ from uuid import UUID
 from conversations import phrases, selectors
 from conversations.constants import KEPT_SHARE, KEPT_SIMILARITY, SURFACED_MAX
 from conversations.models import Message, Turn
+from conversations.types import Prepared
 from memory import selectors as memory
 from memory.types import Compared, Recalled
 from mira_site.accounts.models import User
 
 
-def surface(turn: Turn, history: Sequence[Message], *, now: datetime) -> list[Recalled]:
-    """Memories for the newest message, which is the last of `history`; the kept ones first."""
-    asked = phrases.queries(history)
+def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
+    """Memories for a message that was prepared for; the kept ones first."""
     return memory.recall(
         turn.user,
-        asked,
+        prepared.phrases,
         limit=SURFACED_MAX,
         now=now,
-        names=phrases.names(history),
-        kept_ids=kept(turn.user, history, asked, now=now),
-        past=memory.asks_for_past(history[-1].text),
+        names=prepared.names,
+        kept_ids=prepared.kept_ids,
+        past=prepared.past,
     )
 
 

@@ -20,7 +20,9 @@ from conversations import (
     prompt,
     remembering,
     selectors,
+    situation,
     stream,
+    subcortical,
     surfacing,
     threads,
     tool_loop,
@@ -29,11 +31,9 @@ from conversations.constants import DELTA_FLUSH_S, OFFLINE_QUOTES, STORE_RETRY_S
 from conversations.events import Event
 from conversations.liveness import Watch
 from conversations.models import Message, ToolCall, Turn
-from conversations.types import PersonView, TurnContext
-from memory import selectors as memories
+from conversations.types import Prepared, TurnContext
 from memory import services as memory
 from memory.types import OpenQuestion, Recalled, SourceMessage
-from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable, LLMUnavailable, MiraError
 from mira_site.llm import client
@@ -61,6 +61,7 @@ class Draft:
     usage: Usage = field(default_factory=Usage)
     is_stopped: bool = False
     open_question: OpenQuestion | None = None
+    composed: prompt.Composed | None = None
     started: float = field(default_factory=time.perf_counter)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
@@ -98,6 +99,8 @@ def run(*, user: User, turn_id: UUID) -> None:
             queued_ms=round(queued.total_seconds() * 1000, 1),
             **{f"{step}_ms": at for step, at in draft.timings_ms.items()},
         )
+    if draft.composed is not None:  # not before the answer: nobody shall wait for it
+        situation.record(turn, draft.composed)
     if turn.status in (Turn.Status.DONE, Turn.Status.STOPPED):
         _note_accesses(turn, draft)
 
@@ -130,7 +133,9 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     now = timezone.now()
     history = selectors.history(turn)
     draft.mark("history")
-    recalled = _recall(turn, history, now)
+    prepared = subcortical.prepare(turn, history, now=now)
+    draft.mark("prepared")
+    recalled = _recall(turn, prepared, now)
     draft.mark("recalled")
     recalled = threads.store_surfaced(turn, recalled)
     yield Event(
@@ -138,16 +143,17 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
         turn_id=str(turn.pk),
         body={"surfaced": presenting.recalled(recalled)},
     )
-    context = _context(turn, history, recalled, now)
+    context = situation.gather(turn, history, recalled, prepared, now=now)
     draft.open_question = context.open_question
     asked = _said(history[-1])
     if client.is_configured():
-        request = prompt.compose(context, history)
+        composed = prompt.compose(context, history)
+        draft.composed = composed
         draft.mark("composed")
         tools = ToolContext(
             user=turn.user, turn_id=turn.pk, segment_id=turn.segment_id, now=now, said=(asked,)
         )
-        yield from _stream_reply(turn, draft, request, context, tools, watch)
+        yield from _stream_reply(turn, draft, composed.request, context, tools, watch)
     else:
         yield from _quote(turn, draft, context, asked, offline.NOT_CONFIGURED)
     if not draft.text.strip() and not draft.is_stopped:
@@ -159,35 +165,13 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     yield from _stored(turn, draft, status)
 
 
-def _recall(turn: Turn, history: list[Message], now: datetime) -> list[Recalled]:
+def _recall(turn: Turn, prepared: Prepared, now: datetime) -> list[Recalled]:
     """A turn can do without memories, but only when they cannot be had."""
     try:
-        return surfacing.surface(turn, history, now=now)
+        return surfacing.surface(turn, prepared, now=now)
     except EmbeddingsUnavailable:
         log.warning("step.skipped", step="recall")
         return []
-
-
-def _context(
-    turn: Turn, history: list[Message], recalled: list[Recalled], now: datetime
-) -> TurnContext:
-    local = accounts.local_now(turn.user, now)
-    person = PersonView(
-        name=turn.user.first_name or turn.user.username, timezone=str(accounts.zone(turn.user))
-    )
-    summaries = selectors.summaries(turn.user, before=turn.segment.opened_at)
-    previous = history[-2].created_at if len(history) > 1 else None
-    if previous is None and summaries:
-        previous = summaries[-1].last_message_at
-    return TurnContext(
-        person=person,
-        now=local,
-        question=history[-1].text,
-        summaries=summaries,
-        surfaced=tuple(recalled),
-        previous_message_at=previous,
-        open_question=memories.open_question(turn.user, today=local.date(), now=now),
-    )
 
 
 def _said(asked: Message) -> SourceMessage:

@@ -35,6 +35,24 @@ class PersonView:
     timezone: str
 
 
+Complexity = Literal["straightforward", "complex"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What is looked for before a message is answered, and how hard it is (subcortical.py).
+
+    Phrases to recall by, the most telling first; names; memories of the turn before that stay;
+    `past`: what is no longer true is asked for too.
+    """
+
+    phrases: tuple[str, ...]
+    names: tuple[str, ...]
+    kept_ids: tuple[UUID, ...]
+    past: bool
+    complexity: Complexity
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
     """Everything a trinket may look at. `now` is in the person's zone."""
@@ -46,6 +64,7 @@ class TurnContext:
     surfaced: tuple[Recalled, ...]
     previous_message_at: datetime | None
     open_question: OpenQuestion | None = None
+    complexity: Complexity = "complex"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

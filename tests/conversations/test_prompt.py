@@ -48,7 +48,7 @@ def test_a_taken_name_or_place_is_refused():
 
 
 def test_nothing_of_a_person_is_in_the_part_that_all_share():
-    system = prompt.compose(CONTEXT, [Message(role="user", text="Hi")]).system
+    system = prompt.compose(CONTEXT, [Message(role="user", text="Hi")]).request.system
     assert "Alice" not in system[0].text
     assert 'name="Alice &lt;b&gt;"' in system[1].text
     assert [section.cached for section in system] == [True, True]
@@ -62,7 +62,7 @@ def test_roles_alternate_whatever_was_left_unanswered():
             ("user", "Three."), ("user", "Four."),
         ]
     ]  # fmt: skip
-    request = prompt.compose(CONTEXT, history)
+    request = prompt.compose(CONTEXT, history).request
     assert roles(request) == ["user", "assistant", "user"]
     assert request.messages[0].text == "One.\n\nTwo."
     assert request.messages[-1].text.index("Three.") < request.messages[-1].text.index("Four.")
@@ -73,7 +73,7 @@ def test_the_last_message_before_the_newest_ends_the_cached_part():
         Message(role=role, text=text)
         for role, text in [("user", "One."), ("assistant", "Yes."), ("user", "Two.")]
     ]
-    request = prompt.compose(CONTEXT, history)
+    request = prompt.compose(CONTEXT, history).request
     assert [message.cached for message in request.messages] == [False, True, False]
 
 
