@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conversations.models.attachments import Attachment, AttachmentBody
 from conversations.models.cognition import (
     CompactionBrief,
     ComposedContext,
@@ -22,6 +23,8 @@ from conversations.models.thread import (
 )
 
 __all__ = [
+    "Attachment",
+    "AttachmentBody",
     "CompactionBrief",
     "ComposedContext",
     "ContextSection",
