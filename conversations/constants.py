@@ -24,6 +24,7 @@ REPLY_MAX_TOKENS = 8192
 HISTORY_BUDGET_TOKENS = 60_000  # of the active segment's messages in one prompt, newest kept
 HISTORY_MESSAGES_MAX = 600  # read for one prompt; the budget ends the window long before
 SURFACED_MAX = 8  # memories in one prompt; spec memory 7.2
+SURFACED_BUDGET_TOKENS = 2_000  # of them, as they are rendered
 PAGE_SIZE = 50
 PAGE_SIZE_MAX = 200
 EMBEDDING_DIMENSIONS = 384

@@ -56,6 +56,7 @@ class LeftOut(StrEnum):
     WORTHLESS = "worth nothing for this question"
     TOO_LONG = "longer than the whole budget"
     NO_ROOM = "did not fit beside what is worth more"
+    ENOUGH = "more than were asked for"
 
 
 class Strategy(StrEnum):
@@ -132,10 +133,13 @@ def allocate(
     budget_tokens: int,
     frames: Mapping[Hashable, int] | None = None,
     similarities: Similarities | None = None,
+    most: int | None = None,
     plan: Plan = DEFAULT,
 ) -> Allocation:
     """Fill the budget. `frames` are the tokens of a group's own line, where it has one.
 
+    `most` bounds the number of candidates that are shown; the bound of the value knows nothing of
+    it, and so stays a bound.
     The budget is what is left for candidates: the caller takes off what stands around them all.
     Raises ValueError for repeated ids, negative weights or costs below 1, or similarities that are
     missing or do not match.
@@ -149,7 +153,14 @@ def allocate(
     ordered = [candidates[i] for i in order]
     if similarities is not None:
         similarities = np.clip(similarities, 0.0, 1.0)[np.ix_(order, order)]
-    filling = _Filling(ordered, budget_tokens, frames or {}, similarities, plan.spread)
+    filling = _Filling(
+        ordered,
+        budget_tokens,
+        frames or {},
+        similarities,
+        plan.spread,
+        len(ordered) if most is None else most,
+    )
     _FILLS[plan.strategy](filling, plan)
     if plan.strategy is Strategy.GREEDY:
         filling = _better_single(filling)
@@ -178,6 +189,7 @@ class _Filling:
     frames: Mapping[Hashable, int]
     similarities: Similarities | None
     spread: float
+    most: int
     taken: dict[int, Rendering] = field(default_factory=dict)  # in the order of taking
     opened: set[Hashable] = field(default_factory=set)
     spent: int = 0
@@ -210,7 +222,13 @@ class _Filling:
         return (1 - self.spread) * own + self.spread * more
 
     def fits(self, i: int, rendering: Rendering) -> bool:
+        if i not in self.taken and self.is_full:
+            return False
         return self.spent + self.cost(i, rendering) <= self.budget
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.taken) >= self.most
 
     def take(self, i: int, rendering: Rendering) -> None:
         cost, gain = self.cost(i, rendering), self.gain(i, rendering)
@@ -235,7 +253,9 @@ class _Filling:
         return [one for one in self.forms[i] if one.fidelity > shown]
 
     def empty(self) -> _Filling:
-        return _Filling(self.candidates, self.budget, self.frames, self.similarities, self.spread)
+        return _Filling(
+            self.candidates, self.budget, self.frames, self.similarities, self.spread, self.most
+        )
 
     def result(self) -> Allocation:
         choices = [
@@ -267,7 +287,7 @@ class _Filling:
         frame = self.frames.get(one.group, 0)
         if min(r.tokens for r in useful) + frame > self.budget:
             return LeftOut.TOO_LONG
-        return LeftOut.NO_ROOM
+        return LeftOut.ENOUGH if self.is_full else LeftOut.NO_ROOM
 
 
 # --- Ways to fill ------------------------------------------------------------------------------

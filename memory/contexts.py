@@ -4,14 +4,35 @@ rendering. The one way memory is chosen and shown: API, MCP, memory_tool, prompt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from functools import partial
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
-from memory import naming, past, recall, rendering
+import numpy as np
+
+from memory import factors, naming, past, recall, rendering, search
+from memory.allocation import Allocation, Candidate, LeftOut, Rendering, allocate
 from memory.constants import RECALL_LIMIT_MAX
-from memory.types import RecallContext
+from memory.models import Memory, MemoryLink
+from memory.rendering import Form
+from memory.types import ContextItem, Factors, LeftOutItem, RecallContext, Recalled
+from mira_site import embeddings, tokens
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
+from mira_site.errors import EmbeddingsUnavailable
+
+CAUSAL = ("because", "triggered", "resolves")  # of the types of links
+REASONS: Mapping[LeftOut, str] = {
+    LeftOut.WORTHLESS: "It is worth nothing for this question.",
+    LeftOut.TOO_LONG: "It is longer than the whole budget.",
+    LeftOut.NO_ROOM: "It did not fit beside what is worth more.",
+    LeftOut.ENOUGH: "More came up than were asked for.",
+}
+FALLBACK_BELOW = 0.35  # relevance of a wing's best under which the fallback wings are tried
+DAY_S = 86_400
 
 
 def recall_context(
@@ -28,14 +49,244 @@ def recall_context(
     """Recall for the query, and fill the budget with what came up.
 
     `wing` and `room` narrow it, whatever the case of their letters; where the wing holds nothing
-    good enough, the fallback wings are tried in their order. `limit` bounds the memories shown.
+    good enough, the fallback wings are tried in their order, and what they bring says from which it
+    is. `limit` bounds the memories shown.
     """
-    found = recall.recall(
+    asking = partial(
+        recall.recall,
         user,
         query,
         limit=limit,
         now=now,
         names=naming.names_asked_for(query),
         past=past.asks_for_past(query),
+        room=room,
     )
-    return rendering.context(found, budget_tokens=budget_tokens, zone=accounts.zone(user))
+    found = asking(wing=wing)
+    elsewhere: list[Recalled] = []
+    used = ""
+    if wing is not None and not _is_good(found):
+        used, elsewhere = _fallen_back(asking, fallback_wings)
+    filled = context(
+        sorted([*found, *elsewhere], key=lambda one: -weight(one)),
+        budget_tokens=budget_tokens,
+        zone=accounts.zone(user),
+        limit=limit,
+        elsewhere=[one.id for one in elsewhere],
+    )
+    explained = _explained(user, filled, now=now)
+    return replace(explained, wing=used, is_degraded=_is_without_embeddings(query))
+
+
+def _fallen_back(
+    asking: Callable[..., list[Recalled]], wings: Sequence[str]
+) -> tuple[str, list[Recalled]]:
+    """The first of the wings with something good; without one the first with anything."""
+    first: tuple[str, list[Recalled]] = ("", [])
+    for wing in wings:
+        found = asking(wing=wing)
+        if _is_good(found):
+            return wing, found
+        if found and not first[1]:
+            first = wing, found
+    return first
+
+
+def _is_good(found: Sequence[Recalled]) -> bool:
+    return max(map(weight, found), default=0.0) >= FALLBACK_BELOW
+
+
+def _is_without_embeddings(query: str) -> bool:
+    """Recall has asked for the same vectors just now, so that this one costs nothing."""
+    try:
+        embeddings.embed_queries(search.phrases([query]))
+    except EmbeddingsUnavailable:
+        return True
+    return False
+
+
+def context(
+    memories: Sequence[Recalled],
+    *,
+    budget_tokens: int,
+    zone: ZoneInfo,
+    limit: int | None = None,
+    elsewhere: Collection[UUID] = (),
+) -> RecallContext:
+    """The memories that are worth most within the budget, each in the detail that it is worth.
+
+    They stand by day, the day with the most relevant one first, and within a day as they were said.
+    Those from `elsewhere` say which wing they are of. Of the factors only relevance is told.
+    """
+    forms = {
+        one.id: rendering.forms(one, zone=zone, shows_wing=one.id in elsewhere) for one in memories
+    }
+    days = {one.id: one.said_at.astimezone(zone).date() for one in memories}
+    frame = tokens.estimate(f"{rendering.OPENING}\n{rendering.CLOSING}")
+    allocation = allocate(
+        [_candidate(one, forms[one.id], days[one.id]) for one in memories],
+        budget_tokens=max(0, budget_tokens - frame),
+        frames={
+            days[one.id]: rendering.line_tokens(rendering.heading(one.said_at, zone))
+            for one in memories
+        },
+        most=limit,
+    )
+    items = _items(memories, forms, allocation)
+    lines = _lines(items, zone)
+    text = "\n".join([rendering.OPENING, *lines, rendering.CLOSING]) if lines else ""
+    return RecallContext(
+        text=text,
+        tokens=tokens.estimate(text),
+        budget_tokens=budget_tokens,
+        items=_in_order(items, zone),
+        left_out=tuple(
+            LeftOutItem(
+                memory=one,
+                reason=REASONS[allocation.left_out[one.id]],
+                factors=Factors(relevance=weight(one)),
+            )
+            for one in memories
+            if one.id in allocation.left_out
+        ),
+        quality=allocation.quality,
+    )
+
+
+def weight(memory: Recalled) -> float:
+    """How much the memory is wanted, 0 to 1: recall's order is the order of weights."""
+    return min(1.0, max(0.0, memory.score))
+
+
+def _candidate(memory: Recalled, forms: Sequence[Form], on: date) -> Candidate:
+    return Candidate(
+        id=memory.id,
+        weight=weight(memory),
+        renderings=tuple(
+            Rendering(mode=form.mode, fidelity=form.fidelity, tokens=form.tokens) for form in forms
+        ),
+        at=memory.said_at.timestamp(),
+        group=on,
+    )
+
+
+def _items(
+    memories: Sequence[Recalled], forms: Mapping[UUID, Sequence[Form]], allocation: Allocation
+) -> list[ContextItem]:
+    """What was chosen, in the order of choosing."""
+    of_id = {one.id: one for one in memories}
+    items = []
+    for choice in allocation.choices:
+        (text,) = (form.text for form in forms[choice.id] if form.mode is choice.mode)
+        items.append(
+            ContextItem(
+                memory=of_id[choice.id],
+                mode=choice.mode,
+                text=text,
+                tokens=choice.tokens,
+                gain=choice.gain,
+                factors=Factors(relevance=weight(of_id[choice.id])),
+            )
+        )
+    return items
+
+
+def _in_order(items: Sequence[ContextItem], zone: ZoneInfo) -> tuple[ContextItem, ...]:
+    best: dict[date, float] = {}
+    for item in items:
+        on = item.memory.said_at.astimezone(zone).date()
+        best[on] = max(best.get(on, 0.0), item.factors.relevance)
+
+    def place(item: ContextItem) -> tuple[float, int, datetime, UUID]:
+        on = item.memory.said_at.astimezone(zone).date()
+        return (-best[on], -on.toordinal(), item.memory.said_at, item.memory.id)
+
+    return tuple(sorted(items, key=place))
+
+
+def _lines(items: Sequence[ContextItem], zone: ZoneInfo) -> list[str]:
+    lines: list[str] = []
+    above = ""
+    for item in _in_order(items, zone):
+        heading = rendering.heading(item.memory.said_at, zone)
+        if heading != above:
+            lines.append(heading)
+            above = heading
+        lines.append(item.text)
+    return lines
+
+
+# --- What spoke for each -----------------------------------------------------------------------
+def _explained(user: User, filled: RecallContext, *, now: datetime) -> RecallContext:
+    """With all factors of what was chosen and of what was not; two statements."""
+    chosen = [item.memory for item in filled.items]
+    others = [item.memory for item in filled.left_out]
+    if not chosen:
+        return filled
+    overlaps = _overlaps(user, chosen, others)
+    causal = _causally_joined(user, chosen, others)
+    sessions = _sessions([*chosen, *others])
+
+    def of(memory: Recalled) -> Factors:
+        age = (now - memory.said_at).total_seconds() / DAY_S
+        return Factors(
+            relevance=weight(memory),
+            density=factors.density(1, text_tokens=tokens.estimate(memory.text)),
+            recency=factors.recency(memory.memory_type, age_days=age),
+            overlap=overlaps.get(memory.id, 0.0),
+            session=sessions[memory.id],
+            causal=float(memory.id in causal),
+        )
+
+    return replace(
+        filled,
+        items=tuple(replace(item, factors=of(item.memory)) for item in filled.items),
+        left_out=tuple(replace(item, factors=of(item.memory)) for item in filled.left_out),
+    )
+
+
+def _overlaps(
+    user: User, chosen: Sequence[Recalled], others: Sequence[Recalled]
+) -> dict[UUID, float]:
+    """The largest cosine of each to what is worth more and was chosen."""
+    ids = [one.id for one in (*chosen, *others)]
+    rows = dict(Memory.objects.for_user(user).filter(id__in=ids).values_list("id", "embedding"))
+    ranked = sorted(chosen, key=lambda one: (-weight(one), one.id))
+    before = [one.id for one in ranked if one.id in rows]
+    if not before:
+        return {}
+    matrix = np.stack([np.asarray(rows[one], dtype=np.float32) for one in before])
+    found: dict[UUID, float] = {}
+    for memory_id in ids:
+        if memory_id in rows:
+            count = before.index(memory_id) if memory_id in before else len(before)
+            near = matrix[:count] @ np.asarray(rows[memory_id], dtype=np.float32)
+            found[memory_id] = round(float(np.clip(near.max(initial=0.0), 0.0, 1.0)), 6)
+    return found
+
+
+def _causally_joined(
+    user: User, chosen: Sequence[Recalled], others: Sequence[Recalled]
+) -> set[UUID]:
+    """Those that a link of cause and effect joins with one that was chosen."""
+    shown = {one.id for one in chosen}
+    ids = [*shown, *(one.id for one in others)]
+    links = MemoryLink.objects.for_user(user).filter(
+        link_type__in=CAUSAL, source__in=ids, target__in=ids
+    )
+    joined: set[UUID] = set()
+    for source, target in links.values_list("source_id", "target_id"):
+        joined |= ({target} if source in shown else set()) | (
+            {source} if target in shown else set()
+        )
+    return joined
+
+
+def _sessions(memories: Sequence[Recalled]) -> dict[UUID, float]:
+    """The worth of each memory's conversation beside that of the conversation worth most."""
+    sums: dict[UUID, float] = {}
+    for one in memories:
+        session = one.segment_id or one.id
+        sums[session] = sums.get(session, 0.0) + weight(one)
+    most = max(sums.values(), default=0.0) or 1.0
+    return {one.id: round(sums[one.segment_id or one.id] / most, 6) for one in memories}

@@ -1,59 +1,133 @@
-"""Memories as a prompt carries them: escaped, labelled, dated, within a budget of tokens.
+"""Memories as a prompt carries them: escaped, labelled, dated, in up to three levels of detail.
 
 Dates are absolute and the person's own: relative ones would be wrong tomorrow. What was not said by
-the person, is no longer true or is disputed says so on its own element.
+the person, is no longer true, is disputed or reads like an instruction says so on its own element.
+docs/contexts.md shows every form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from memory import instructions, short_ids
 from memory.dates import day
+from memory.models import Trust
 from memory.past import span
-from memory.types import ContextItem, LinkedMemory, MemoryView, Mode, RecallContext, Recalled
+from memory.types import LinkedMemory, MemoryView, Mode, Recalled
 from mira_site import tokens
 from mira_site.prompts import quoted
 
-CONTEXT_OPENING = "<memories>"
-CONTEXT_CLOSING = "</memories>"
+OPENING = "<memories>"
+CLOSING = "</memories>"
 RELEVANT = 0.75  # from here on an element says how relevant it is; spec memory 7.8
+HEADER_KEEPS = 0.05  # of a memory; spec recall 3.4
+_TRUST_OF = {one.label: one for one in Trust}
 
 
-def element(memory: Recalled, *, zone: ZoneInfo) -> str:
-    """One memory with its notes and with one line for each that is linked to it."""
-    attributes = _attributes(memory, zone)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A memory in one mode: `fidelity` is the share of it that is kept, `tokens` with its line's
+    end."""
+
+    mode: Mode
+    text: str
+    fidelity: float
+    tokens: int
+
+
+def forms(
+    memory: Recalled,
+    *,
+    zone: ZoneInfo,
+    shows_wing: bool = False,
+) -> tuple[Form, ...]:
+    """The memory in each mode that is worth its tokens, from the least to the most.
+
+    They stand under the line of their day (`heading`) and so carry no date.
+    """
+    full = _form(Mode.VERBATIM, element(memory, zone=zone, wing=shows_wing), 1.0)
+    lesser = [_header(memory, zone)]
+    # A form that costs as much as a fuller one is of no use to anybody.
+    return (*(one for one in lesser if one.tokens < full.tokens), full)
+
+
+def _form(mode: Mode, text: str, fidelity: float) -> Form:
+    return Form(mode=mode, text=text, fidelity=fidelity, tokens=line_tokens(text))
+
+
+def line_tokens(text: str) -> int:
+    """What a line of a context costs."""
+    return tokens.estimate(text + "\n")
+
+
+def heading(moment: datetime, zone: ZoneInfo) -> str:
+    """The line above what was said on one day."""
+    return f"{day(moment, zone)}:"
+
+
+# --- The three modes ---------------------------------------------------------------------------
+def _header(memory: MemoryView, zone: ZoneInfo) -> Form:
+    parts = (memory.memory_type.upper(), f"{memory.said_at.astimezone(zone):%Y-%m-%d}", memory.wing)
+    label = "|".join(quoted(part) for part in parts if part)
+    opening = _written({"id": short_ids.short(memory.id), "mode": Mode.HEADER})
+    return _form(Mode.HEADER, f"<memory{opening}>[{label}]</memory>", HEADER_KEEPS)
+
+
+def element(
+    memory: Recalled,
+    *,
+    zone: ZoneInfo,
+    wing: bool = False,
+    dated: bool = False,
+) -> str:
+    """The memory in full, with its notes and with one line for each that is linked to it."""
+    attributes = _attributes(memory, zone, dated=dated)
+    if wing and memory.wing:
+        attributes["wing"] = memory.wing
     relevance = memory.why.parts.relevance
     if relevance > RELEVANT:
         attributes["relevance"] = f"{relevance:.0%}"
     inside = [f'<note added="{day(note.added_at, zone)}">{quoted(note.text)}</note>'
               for note in memory.notes]  # fmt: skip
-    inside += [_linked(one, zone) for one in memory.linked]
+    inside += _linked(memory.linked, zone)
     opening = f"<memory{_written(attributes)}>{quoted(memory.text)}"
     return "\n".join([opening, *inside, "</memory>"]) if inside else f"{opening}</memory>"
 
 
-def _linked(memory: LinkedMemory, zone: ZoneInfo) -> str:
-    attributes = {"how": memory.link_type, **_attributes(memory, zone)}
-    if memory.bond:
-        attributes["bond"] = memory.bond
-    return f"<linked{_written(attributes)}>{quoted(memory.text)}</linked>"
+def _linked(linked: Sequence[LinkedMemory], zone: ZoneInfo) -> Iterator[str]:
+    for memory in linked:
+        attributes = {"how": memory.link_type, **_attributes(memory, zone, dated=True)}
+        if memory.bond:
+            attributes["bond"] = memory.bond
+        yield f"<linked{_written(attributes)}>{quoted(memory.text)}</linked>"
 
 
-def _attributes(memory: MemoryView, zone: ZoneInfo) -> dict[str, str]:
-    said_at = memory.sources[-1].said_at if memory.sources else memory.created_at
+def _attributes(memory: MemoryView, zone: ZoneInfo, *, dated: bool) -> dict[str, str]:
     given = {
-        "id": memory.short_id,
-        "said_on": day(said_at, zone),
+        "id": short_ids.short(memory.id),
+        "said_on": day(memory.said_at, zone) if dated else "",
         "happens": _moment(memory.happens_at, zone),
         "holds_until": _moment(memory.expires_at, zone),
         "true": span(memory.valid_from, memory.valid_until, zone),
-        "replaced_by": ", ".join(one.hex[:8] for one in memory.replaced_by),
+        "replaced_by": _ids(memory.replaced_by),
         "origin": memory.origin,
-        "undecided_against": ", ".join(one.hex[:8] for one in memory.disputed_by),
+        "undecided_against": _ids(memory.disputed_by),
+        "reads_like": "an instruction" if _is_suspect(memory) else "",
     }
     return {name: value for name, value in given.items() if value}
+
+
+def _is_suspect(memory: MemoryView) -> bool:
+    trust = _TRUST_OF.get(memory.origin, Trust.SAID)
+    return instructions.reads_like_an_instruction((memory.text,), trust)
+
+
+def _ids(memory_ids: Sequence[UUID]) -> str:
+    return ", ".join(short_ids.short(one) for one in memory_ids)
 
 
 def _moment(moment: datetime | None, zone: ZoneInfo) -> str:
@@ -61,27 +135,7 @@ def _moment(moment: datetime | None, zone: ZoneInfo) -> str:
 
 
 def _written(attributes: dict[str, str]) -> str:
-    return "".join(f' {name}="{quoted(value)}"' for name, value in attributes.items())
-
-
-def context(memories: Sequence[Recalled], *, budget_tokens: int, zone: ZoneInfo) -> RecallContext:
-    """The memories in their order, as many as fit.
-
-    One that no longer fits is left out and a shorter one may follow.
-    """
-    frame = tokens.estimate(f"{CONTEXT_OPENING}\n{CONTEXT_CLOSING}\n")
-    left = budget_tokens - frame
-    items: list[ContextItem] = []
-    for memory in memories:
-        text = element(memory, zone=zone)
-        cost = tokens.estimate(text + "\n")
-        if cost <= left:
-            left -= cost
-            items.append(ContextItem(memory=memory, mode=Mode.VERBATIM, text=text, tokens=cost))
-    if not items:
-        return RecallContext(text="", tokens=0, budget_tokens=budget_tokens, items=())
-    lines = [CONTEXT_OPENING, *(item.text for item in items), CONTEXT_CLOSING]
-    whole = "\n".join(lines)
-    return RecallContext(
-        text=whole, tokens=tokens.estimate(whole), budget_tokens=budget_tokens, items=tuple(items)
+    return "".join(
+        f' {name}="{quoted(value).replace(chr(34), "&quot;")}"'
+        for name, value in attributes.items()
     )
