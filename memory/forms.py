@@ -9,6 +9,7 @@ from django import forms
 from memory.constants import MEMORY_TYPES, PLACE_MAX_CHARS, TEXT_MAX_CHARS, TEXT_MIN_CHARS
 from memory.models import Memory
 from memory.states import STATES
+from mira_site.errors import RequestError
 
 _MOMENT = "%Y-%m-%dT%H:%M"  # what an input of this type sends and takes
 EDITABLE = ("text", "memory_type", "happens_at", "expires_at", "wing", "room")
@@ -49,6 +50,11 @@ class MemoryForm(forms.Form):
     def changes(self) -> dict[str, Any]:
         """Of a valid form: the fields that differ from the memory."""
         return {name: self.cleaned_data[name] for name in self.changed_data}
+
+    def refuse(self, error: RequestError) -> None:
+        """Say what the service said, at the field it is about."""
+        for name, says in (error.fields or {"text": str(error)}).items():
+            self.add_error(name if name in self.fields else "text", says)
 
 
 class FilterForm(forms.Form):

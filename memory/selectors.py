@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Case, IntegerField, Prefetch, QuerySet, Value, When
 from django.utils import timezone
 
-from memory import dates, graph_selectors, states
+from memory import dates, graph_selectors, places, states
 from memory.causality import chain as causal_chain
 from memory.constants import SEARCH_MAX
 from memory.contexts import context, recall_context
@@ -21,6 +21,7 @@ from memory.rendering import element
 from memory.sentences import best_sentence, sentences
 from memory.short_ids import resolve, resolve_all
 from memory.standing import resting_on
+from memory.status import status
 from memory.timeline import timeline
 from memory.truth import open_question
 from memory.upkeep_selectors import receipts
@@ -52,6 +53,7 @@ __all__ = [
     "resolve_all",
     "resting_on",
     "sentences",
+    "status",
     "timeline",
 ]
 
@@ -73,8 +75,9 @@ def memories(
 
     `state`, one of states.STATES, takes the place of `archived`.
     With `q` only those that answer it, by words or meaning, in the annotated order `place`, best
-    first. `since` and `until` bound the time a memory was stored, both inclusive. `entity` keeps
-    those that mention it under any of its names; NotFound if the user has no such entity.
+    first. `wing` and `room` may be written in any case. `since` and `until` bound the time a memory
+    was stored, both inclusive. `entity` keeps those that mention it under any of its names;
+    NotFound if the user has no such entity.
     """
     found: MemoryQuerySet = _with_sources(Memory.objects.for_user(user))
     if state is not None:
@@ -82,13 +85,12 @@ def memories(
     elif archived is not None:
         found = found.filter(archived_at__isnull=not archived)
     bounds = {
-        "wing": wing,
-        "room": room,
         "memory_type": memory_type,
         "created_at__gte": since,
         "created_at__lte": until,
     }
     found = found.filter(**{name: value for name, value in bounds.items() if value is not None})
+    found = found.filter(places.inside(user, wing=wing or None, room=room or None))
     if entity is not None:
         found = found.filter(graph_selectors.mentioning(user, entity))
     if not q.strip():

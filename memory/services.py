@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from memory import (
     accesses,
+    aging,
+    clearing,
     derived,
     extraction,
     forgetting,
@@ -358,6 +360,8 @@ remember_asked = noting.note_asked
 annotate = tending.annotate
 touch = tending.touch
 release_held = quarantine.release
+archive_aged = aging.archive_aged
+clear = clearing.clear
 mark_asked = truth.mark_asked
 
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
-from memory import upkeep, work
+from memory import aging, upkeep, work
 from memory.models import Work
 from mira_site.accounts import selectors as accounts
 from mira_site.isolation import UserTask, all_users
@@ -30,6 +30,21 @@ def rescore_dated(user_id: str) -> None:
     user = accounts.user(user_id)
     work.make_due(user, Work.Kind.RESCORE, upkeep.SCORES, timezone.now(), again=True)
     upkeep.run_due(user)
+
+
+@shared_task(base=UserTask)
+def archive_aged(user_id: str) -> None:
+    """Put away a person's notes whose time is over."""
+    aging.archive_aged(user=accounts.user(user_id), now=timezone.now())
+
+
+@shared_task
+def hand_out_aged() -> None:
+    """One task for each person with notes whose time is over."""
+    with all_users("notes whose time is over", routine=True):
+        found = aging.users_due(at=timezone.now())
+    for user_id in found:
+        archive_aged.delay(str(user_id))
 
 
 @shared_task

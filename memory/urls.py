@@ -5,7 +5,16 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from memory import api as operations
-from memory import feedback_api, graph_api, graph_views, merge_api, truth_api, upkeep_views, views
+from memory import (
+    feedback_api,
+    graph_api,
+    graph_views,
+    merge_api,
+    places_api,
+    truth_api,
+    upkeep_views,
+    views,
+)
 
 pages: list[URLPattern | URLResolver] = [
     path("memories/", views.memories, name="memories"),
@@ -62,6 +71,11 @@ api: list[URLPattern | URLResolver] = [
     path("memories/", operations.Memories.as_view()),
     path("memories/forgotten/", feedback_api.Receipts.as_view()),
     path("memories/recall/", operations.MemoryRecall.as_view()),
+    path("memories/timeline/", places_api.Timeline.as_view()),
+    path("memories/wings/", places_api.Wings.as_view()),
+    path("memories/status/", places_api.MemoryStatus.as_view()),
+    path("memories/archive-aged/", places_api.ArchiveAged.as_view()),
+    path("memories/clear/", places_api.Clear.as_view()),
     path("memories/conflicts/", truth_api.Conflicts.as_view()),
     path("memories/conflicts/<uuid:conflict_id>/resolve/", truth_api.ConflictResolve.as_view()),
     path("memories/quarantine/", truth_api.Quarantine.as_view()),

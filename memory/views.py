@@ -93,7 +93,9 @@ def edit(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
         if form.is_bound and form.is_valid():
             try:
                 services.edit(user=request.user, memory_id=memory_id, **form.changes())
-            except (RequestError, DependencyError) as error:
+            except RequestError as error:
+                form.refuse(error)
+            except DependencyError as error:
                 form.add_error("text", str(error))
             else:
                 return _done(request, memory_id, "Changed.")

@@ -19,6 +19,7 @@ ARCHIVED_BECAUSE = {
     "by hand": "you put it away",
     "faded": "it was not needed for long and faded",
     "expired": "it was over",
+    "aged": "it was a note for its day, and that was long ago",
     "merged": "it became part of another memory",
     "merge undone": "it was taken apart again",
     "wrong": "you said it was wrong",

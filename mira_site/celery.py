@@ -15,7 +15,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mira_site.settings")
 
 app = Celery("mira")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["conversations", "memory", "mira_site.accounts"])
+app.autodiscover_tasks(["conversations", "memory", "mira_site.accounts", "mira_site.webhooks"])
 
 
 BACKGROUND_WARM_AFTER_S = 45.0
@@ -49,6 +49,22 @@ app.conf.beat_schedule = {
         "task": "memory.tasks.rescore_dates",
         "schedule": 3600,
         "options": {"expires": 3590},
+    },
+    "sweep-webhooks": {
+        "task": "mira_site.webhooks.tasks.sweep",
+        "schedule": 10,
+        "options": {"expires": 9},
+    },
+    "delete-old-webhook-deliveries": {
+        "task": "mira_site.webhooks.tasks.delete_old",
+        "schedule": 3600,
+        "options": {"expires": 3590},
+    },
+    # The time of the last run is kept, so that a machine that was off at that hour catches up.
+    "hand-out-aged-memories": {
+        "task": "memory.tasks.hand_out_aged",
+        "schedule": 86_400,
+        "options": {"expires": 86_390},
     },
     "sweep-turns": {
         "task": "conversations.tasks.sweep_turns",

@@ -6,6 +6,7 @@ MiraError
 │  ├─ PermissionRefused   403
 │  ├─ NotFound            404
 │  ├─ Conflict            409
+│  │  └─ ConfirmationNeeded
 │  └─ LimitReached        429
 ├─ DependencyError        something is down, try again, 503
 │  ├─ LLMUnavailable
@@ -63,6 +64,16 @@ class NotFound(RequestError):
 class Conflict(RequestError):
     code = "conflict"
     status = 409
+
+
+class ConfirmationNeeded(Conflict):
+    """It cannot be taken back: the same request with `confirmation` goes through."""
+
+    code = "confirmation_needed"
+
+    def __init__(self, detail: str, *, confirmation: str) -> None:
+        super().__init__(detail)
+        self.confirmation = confirmation
 
 
 class LimitReached(RequestError):

@@ -14,7 +14,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from mira_site.errors import MiraError, RequestError
+from mira_site.errors import ConfirmationNeeded, MiraError, RequestError
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,10 @@ def from_error(error: MiraError) -> dict[str, Any]:
         if isinstance(error, RequestError)
         else None
     )
-    return problem(error.status, error.code, str(error), fields)
+    body = problem(error.status, error.code, str(error), fields)
+    if isinstance(error, ConfirmationNeeded):
+        body["confirmation"] = error.confirmation
+    return body
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
