@@ -167,8 +167,8 @@ ENGLISH = Pack(
         i we you he she it they this that these those there here who what which when where how why
         the a an and or but if so then nobody everybody someone everyone one no yes not my our your
         his her their its today tomorrow tonight yesterday monday tuesday wednesday thursday friday
-        saturday sunday january february march april may june july august september october november december
-        was were is are been be has have had also already finally just
+        saturday sunday january february march april may june july august september october november
+        december was were is are been be has have had also already finally just
     """),
 )
 
