@@ -63,3 +63,14 @@ TOOL_CALLS_MAX = 50  # in one turn; spec conversations 6.2
 TOOL_IDENTICAL_MAX = 2  # times the same call is done in one turn
 TOOL_FAILURES_MAX = 3  # of one tool in one turn, then it is answered without tools
 REPLAYED_RESULT_MAX_CHARS = 2_000  # of a result in the prompts of later turns; spec 6.3
+
+FILE_MAX_BYTES = 20_000_000  # of one file; contract 7
+FILES_MAX = 10  # with one message
+FILES_UNSENT_MAX = 40  # of one person, uploaded and not yet sent
+FILES_UNSENT_HOURS = 24  # after which they are deleted
+PDF_SHOWN_PAGES = 20  # of a PDF that a model gets itself and not its text …
+PDF_SHOWN_BYTES = 4_500_000  # … and its size
+FILES_BUDGET_TOKENS = 45_000  # for the files of one message in a prompt, in order; the rest is named
+# A request may have 32 MB, and base64 adds a third: HISTORY_BUDGET_TOKENS of files stay below that.
+FILE_BYTES_PER_TOKEN = 350
+FILE_FIRST_CHARS = 300  # of a file's text that a trace is written from

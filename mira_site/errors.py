@@ -7,6 +7,7 @@ MiraError
 │  ├─ NotFound            404
 │  ├─ Conflict            409
 │  │  └─ ConfirmationNeeded
+│  ├─ TooLarge            413
 │  └─ LimitReached        429
 ├─ DependencyError        something is down, try again, 503
 │  ├─ LLMUnavailable
@@ -74,6 +75,11 @@ class ConfirmationNeeded(Conflict):
     def __init__(self, detail: str, *, confirmation: str) -> None:
         super().__init__(detail)
         self.confirmation = confirmation
+
+
+class TooLarge(RequestError):
+    code = "too_large"
+    status = 413
 
 
 class LimitReached(RequestError):
