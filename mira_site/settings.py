@@ -58,12 +58,15 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = IS_HTTPS
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 TRUSTED_PROXIES = env.whole("TRUSTED_PROXIES", 0, low=0, high=5)
+# Hosts that webhooks may call although they are private, and over plain http.
+WEBHOOK_PRIVATE_HOSTS = env.words("WEBHOOK_PRIVATE_HOSTS")
 
 # --- Apps ------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "mira_site",
     "mira_site.accounts",
     "mira_site.llm",
+    "mira_site.webhooks",
     "memory",
     "toolbox",
     "conversations",

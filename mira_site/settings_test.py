@@ -37,6 +37,7 @@ os.environ.update(
                 "SIGNUP",
                 "LOG_FORMAT",
                 "DEBUG",
+                "WEBHOOK_PRIVATE_HOSTS",
             ),
             "",
         ),

@@ -11,18 +11,27 @@ import memory.urls
 import mira_site.accounts.urls
 import mira_site.health
 import mira_site.staff
+import mira_site.webhooks.urls
 
 urlpatterns = [
     *conversations.urls.pages,
     *memory.urls.pages,
     *mira_site.accounts.urls.pages,
+    *mira_site.webhooks.urls.pages,
     path("accounts/", include("allauth.account.urls")),
     *mira_site.staff.urlpatterns,
     path("admin/", admin.site.urls),
     *mira_site.health.urlpatterns,
     path(
         "api/v1/",
-        include([*mira_site.accounts.urls.api, *conversations.urls.api, *memory.urls.api]),
+        include(
+            [
+                *mira_site.accounts.urls.api,
+                *mira_site.webhooks.urls.api,
+                *conversations.urls.api,
+                *memory.urls.api,
+            ]
+        ),
     ),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api_docs"),

@@ -60,7 +60,7 @@ def test_every_owned_table_has_forced_row_level_security(db, model):
 
 
 def test_every_table_with_a_user_column_of_ours_is_owned():
-    ours = {"conversations", "memory", "llm", "accounts"}
+    ours = {"conversations", "memory", "llm", "accounts", "webhooks"}
     by_field = [
         model
         for model in apps.get_models()
