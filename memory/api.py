@@ -7,7 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    PolymorphicProxySerializer,
+    extend_schema,
+)
 from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -18,6 +23,7 @@ from memory.paging import MemoryPagination
 from memory.serializers import (
     QUARANTINED,
     ArchiveRequest,
+    ExplainedRecallOut,
     MemoryFilters,
     MemorySerializer,
     RecallOut,
@@ -25,7 +31,6 @@ from memory.serializers import (
     ReceiptSerializer,
     memory_page,
 )
-from memory.types import RecallContext
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.types import UserRequest
 
@@ -134,7 +139,11 @@ class MemoryRecall(APIView):
         operation_id="memories_recall",
         summary="What is remembered about something, rendered within a budget of tokens",
         request=RecallRequest,
-        responses=RecallOut,
+        responses=PolymorphicProxySerializer(
+            component_name="Recall",
+            serializers=[RecallOut, ExplainedRecallOut],
+            resource_type_field_name=None,
+        ),
         tags=TAGS,
     )
     def post(self, request: UserRequest) -> Response:
@@ -146,9 +155,13 @@ class MemoryRecall(APIView):
             given["query"],
             budget_tokens=given["budget"],
             limit=given["limit"],
+            wing=given.get("wing"),
+            room=given.get("room"),
+            fallback_wings=given["fallback_wings"],
             now=timezone.now(),
         )
-        return Response(_recalled(context))
+        shape = ExplainedRecallOut if given["explain"] else RecallOut
+        return Response(shape(context).data)
 
 
 def filters(request: UserRequest) -> dict[str, Any]:
@@ -173,27 +186,3 @@ def shown_all(request: UserRequest, memories: Sequence[Memory]) -> list[dict[str
     ids = [memory.id for memory in memories]
     around = graph_selectors.around(request.user, ids, now=timezone.now())
     return list(MemorySerializer(memories, many=True, context={"around": around}).data)
-
-
-def _recalled(context: RecallContext) -> dict[str, Any]:
-    return {
-        "context": context.text,
-        "tokens": context.tokens,
-        "budget": context.budget_tokens,
-        "items": [
-            {
-                "id": str(item.memory.id),
-                "mode": item.mode,
-                "text": item.memory.text,
-                "tokens": item.tokens,
-                "score": item.memory.score,
-                "why": item.memory.why.text,
-                "path": item.memory.why.path,
-                "factors": {
-                    "relevance": item.memory.similarity,
-                    "overlap": item.memory.overlap,
-                },
-            }
-            for item in context.items
-        ],
-    }

@@ -40,6 +40,7 @@ NEAR_FLOOR = 0.30  # cosine under which a memory is not about the query
 OVERLAP_FLOOR = 0.30  # share of a query's words, weighted, that makes a memory an answer to it
 RECALL_LIMIT = 8
 RECALL_LIMIT_MAX = 50
+FALLBACK_WINGS_MAX = 10  # each costs a search
 WORDS_IN_WHY = 3
 KEPT_MAX = 6  # memories that stay from the turn before; spec memory 7.2
 FRESH_MIN = 2  # places that the kept ones leave to new ones; spec memory 7.2
@@ -51,6 +52,7 @@ IMPORTANCE_SHARE = 0.2  # of a score that importance decides; see recall.scored
 REPLACED_FACTOR = 0.3  # of the score of what another memory supersedes; spec memory 7.5
 PAST_FACTOR = 1.2  # of the score of what is past, where the past is asked for
 BUDGET_TOKENS = 4_000  # contract 7
+BUDGET_TOKENS_MIN = 1
 BUDGET_TOKENS_MAX = 100_000
 SEARCH_MAX = 100  # memories a search on the list page can find
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from memory import factors, naming, past, recall, rendering, search
+from memory import factors, fingerprints, naming, past, recall, rendering, search
 from memory.allocation import Allocation, Candidate, LeftOut, Rendering, allocate
 from memory.constants import RECALL_LIMIT_MAX
 from memory.models import Memory, MemoryLink
@@ -177,12 +177,13 @@ def _items(
     of_id = {one.id: one for one in memories}
     items = []
     for choice in allocation.choices:
-        (text,) = (form.text for form in forms[choice.id] if form.mode is choice.mode)
+        (form,) = (form for form in forms[choice.id] if form.mode is choice.mode)
         items.append(
             ContextItem(
                 memory=of_id[choice.id],
                 mode=choice.mode,
-                text=text,
+                shown=form.shown,
+                text=form.text,
                 tokens=choice.tokens,
                 gain=choice.gain,
                 factors=Factors(relevance=weight(of_id[choice.id])),
@@ -231,7 +232,7 @@ def _explained(user: User, filled: RecallContext, *, now: datetime) -> RecallCon
         age = (now - memory.said_at).total_seconds() / DAY_S
         return Factors(
             relevance=weight(memory),
-            density=factors.density(1, text_tokens=tokens.estimate(memory.text)),
+            density=factors.density(_facts(memory), text_tokens=tokens.estimate(memory.text)),
             recency=factors.recency(memory.memory_type, age_days=age),
             overlap=overlaps.get(memory.id, 0.0),
             session=sessions[memory.id],
@@ -243,6 +244,13 @@ def _explained(user: User, filled: RecallContext, *, now: datetime) -> RecallCon
         items=tuple(replace(item, factors=of(item.memory)) for item in filled.items),
         left_out=tuple(replace(item, factors=of(item.memory)) for item in filled.left_out),
     )
+
+
+def _facts(memory: Recalled) -> int:
+    """How many facts its fingerprint holds; without one it is a fact itself."""
+    if not memory.fingerprint:
+        return 1
+    return fingerprints.fact_count(fingerprints.parse(memory.fingerprint))
 
 
 def _overlaps(

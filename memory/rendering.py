@@ -7,13 +7,13 @@ docs/contexts.md shows every form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from memory import instructions, short_ids
+from memory import fingerprints, instructions, short_ids
 from memory.dates import day
 from memory.models import Trust
 from memory.past import span
@@ -30,10 +30,11 @@ _TRUST_OF = {one.label: one for one in Trust}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A memory in one mode: `fidelity` is the share of it that is kept, `tokens` with its line's
-    end."""
+    """A memory in one mode: `shown` without its element, `text` within it. `fidelity` is the share
+    of the memory that is kept; `tokens` count the end of its line too."""
 
     mode: Mode
+    shown: str
     text: str
     fidelity: float
     tokens: int
@@ -49,14 +50,20 @@ def forms(
 
     They stand under the line of their day (`heading`) and so carry no date.
     """
-    full = _form(Mode.VERBATIM, element(memory, zone=zone, wing=shows_wing), 1.0)
-    lesser = [_header(memory, zone)]
-    # A form that costs as much as a fuller one is of no use to anybody.
-    return (*(one for one in lesser if one.tokens < full.tokens), full)
+    full = _form(
+        Mode.VERBATIM, memory.text, element(memory, zone=zone, wing=shows_wing), fidelity=1.0
+    )
+    lesser = _header(memory, zone, wing=shows_wing), _fingerprint(memory, zone, wing=shows_wing)
+    found = [full]
+    # A form that costs as much as a fuller one, or shows as little as a lesser one, is of no use.
+    for form in reversed(lesser):
+        if form is not None and form.fidelity > 0 and form.tokens < found[0].tokens:
+            found.insert(0, form)
+    return tuple(found)
 
 
-def _form(mode: Mode, text: str, fidelity: float) -> Form:
-    return Form(mode=mode, text=text, fidelity=fidelity, tokens=line_tokens(text))
+def _form(mode: Mode, shown: str, text: str, *, fidelity: float) -> Form:
+    return Form(mode=mode, shown=shown, text=text, fidelity=fidelity, tokens=line_tokens(text))
 
 
 def line_tokens(text: str) -> int:
@@ -70,11 +77,32 @@ def heading(moment: datetime, zone: ZoneInfo) -> str:
 
 
 # --- The three modes ---------------------------------------------------------------------------
-def _header(memory: MemoryView, zone: ZoneInfo) -> Form:
+def _header(memory: MemoryView, zone: ZoneInfo, *, wing: bool) -> Form:
+    """`[TYPE|YYYY-MM-DD|WING]`, or without a wing `[TYPE|YYYY-MM-DD]`."""
     parts = (memory.memory_type.upper(), f"{memory.said_at.astimezone(zone):%Y-%m-%d}", memory.wing)
-    label = "|".join(quoted(part) for part in parts if part)
-    opening = _written({"id": short_ids.short(memory.id), "mode": Mode.HEADER})
-    return _form(Mode.HEADER, f"<memory{opening}>[{label}]</memory>", HEADER_KEEPS)
+    label = f"[{'|'.join(part for part in parts if part)}]"
+    attributes = {"id": short_ids.short(memory.id), "mode": str(Mode.HEADER)}
+    if wing and memory.wing:
+        attributes["wing"] = memory.wing
+    return _form(Mode.HEADER, label, _closed(attributes, label), fidelity=HEADER_KEEPS)
+
+
+def _fingerprint(memory: MemoryView, zone: ZoneInfo, *, wing: bool) -> Form | None:
+    """The line of its facts; none where it tells nothing beyond what the memory is about."""
+    if not memory.fingerprint:
+        return None
+    print_ = fingerprints.parse(memory.fingerprint)
+    if not fingerprints.is_worth_showing(print_):
+        return None
+    line = fingerprints.line(print_)
+    attributes = _attributes(memory, zone, dated=False, wing=wing)
+    text = _closed({"id": attributes.pop("id"), "mode": Mode.FINGERPRINT, **attributes}, line)
+    share = fingerprints.share_of_facts(print_, text=memory.text)
+    return _form(Mode.FINGERPRINT, line, text, fidelity=share)
+
+
+def _closed(attributes: Mapping[str, str], text: str) -> str:
+    return f"<memory{_written(attributes)}>{quoted(text)}</memory>"
 
 
 def element(
@@ -85,9 +113,7 @@ def element(
     dated: bool = False,
 ) -> str:
     """The memory in full, with its notes and with one line for each that is linked to it."""
-    attributes = _attributes(memory, zone, dated=dated)
-    if wing and memory.wing:
-        attributes["wing"] = memory.wing
+    attributes = _attributes(memory, zone, dated=dated, wing=wing)
     relevance = memory.why.parts.relevance
     if relevance > RELEVANT:
         attributes["relevance"] = f"{relevance:.0%}"
@@ -100,13 +126,13 @@ def element(
 
 def _linked(linked: Sequence[LinkedMemory], zone: ZoneInfo) -> Iterator[str]:
     for memory in linked:
-        attributes = {"how": memory.link_type, **_attributes(memory, zone, dated=True)}
+        attributes = {"how": memory.link_type, **_attributes(memory, zone, dated=True, wing=False)}
         if memory.bond:
             attributes["bond"] = memory.bond
         yield f"<linked{_written(attributes)}>{quoted(memory.text)}</linked>"
 
 
-def _attributes(memory: MemoryView, zone: ZoneInfo, *, dated: bool) -> dict[str, str]:
+def _attributes(memory: MemoryView, zone: ZoneInfo, *, dated: bool, wing: bool) -> dict[str, str]:
     given = {
         "id": short_ids.short(memory.id),
         "said_on": day(memory.said_at, zone) if dated else "",
@@ -116,6 +142,7 @@ def _attributes(memory: MemoryView, zone: ZoneInfo, *, dated: bool) -> dict[str,
         "replaced_by": _ids(memory.replaced_by),
         "origin": memory.origin,
         "undecided_against": _ids(memory.disputed_by),
+        "wing": memory.wing if wing else "",
         "reads_like": "an instruction" if _is_suspect(memory) else "",
     }
     return {name: value for name, value in given.items() if value}
@@ -134,7 +161,7 @@ def _moment(moment: datetime | None, zone: ZoneInfo) -> str:
     return f"{day(moment, zone)}, {moment.astimezone(zone):%H:%M}" if moment else ""
 
 
-def _written(attributes: dict[str, str]) -> str:
+def _written(attributes: Mapping[str, str]) -> str:
     return "".join(
         f' {name}="{quoted(value).replace(chr(34), "&quot;")}"'
         for name, value in attributes.items()

@@ -15,6 +15,8 @@ from memory import dates, states
 from memory.constants import (
     BUDGET_TOKENS,
     BUDGET_TOKENS_MAX,
+    BUDGET_TOKENS_MIN,
+    FALLBACK_WINGS_MAX,
     MEMORY_TYPES,
     PLACE_MAX_CHARS,
     QUERY_MAX_CHARS,
@@ -25,6 +27,7 @@ from memory.constants import (
 from memory.graph_selectors import Around
 from memory.graph_serializers import LinkOut, MentionOut
 from memory.models import ForgetReceipt, Memory, Stakes, Trust
+from memory.types import Mode
 
 QUARANTINED = "quarantined"
 SHOWN_STATES = ("active", "archived", "past", QUARANTINED, "muted")
@@ -188,13 +191,43 @@ class ArchiveRequest(serializers.Serializer):
     reason = serializers.CharField(required=False, max_length=40, default="by hand")
 
 
+OUT_OF_RANGE = f"Give a budget from {BUDGET_TOKENS_MIN} to {BUDGET_TOKENS_MAX:,} tokens."
+
+
 class RecallRequest(serializers.Serializer):
     query = serializers.CharField(max_length=QUERY_MAX_CHARS)
     budget = serializers.IntegerField(
-        required=False, default=BUDGET_TOKENS, min_value=1, max_value=BUDGET_TOKENS_MAX
+        required=False,
+        default=BUDGET_TOKENS,
+        min_value=BUDGET_TOKENS_MIN,
+        max_value=BUDGET_TOKENS_MAX,
+        error_messages=dict.fromkeys(("min_value", "max_value"), OUT_OF_RANGE),
+        help_text="Tokens that the context may take, frames and all.",
+    )
+    wing = serializers.CharField(
+        required=False, max_length=PLACE_MAX_CHARS, help_text="Only of this wing; case is free."
+    )
+    room = serializers.CharField(
+        required=False, max_length=PLACE_MAX_CHARS, help_text="Only of this room; case is free."
+    )
+    fallback_wings = serializers.ListField(
+        child=serializers.CharField(max_length=PLACE_MAX_CHARS),
+        required=False,
+        default=list,
+        max_length=FALLBACK_WINGS_MAX,
+        help_text="Tried in this order where the wing holds nothing good enough.",
     )
     limit = serializers.IntegerField(
-        required=False, default=RECALL_LIMIT_MAX, min_value=1, max_value=RECALL_LIMIT_MAX
+        required=False,
+        default=RECALL_LIMIT_MAX,
+        min_value=1,
+        max_value=RECALL_LIMIT_MAX,
+        help_text="Memories at most.",
+    )
+    explain = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Tell also what was left out and why, and how good the choice is.",
     )
 
 
@@ -202,26 +235,55 @@ PATHS = ("meaning", "words", "entity", "link", "kept")
 
 
 class FactorsOut(serializers.Serializer):
-    relevance = serializers.FloatField(help_text="Cosine to the query, 0 to 1.")
-    overlap = serializers.FloatField(help_text="Weighted share of the query's words it holds.")
+    """What spoke for a memory, each from 0 to 1; only relevance decides. See docs/contexts.md."""
+
+    relevance = serializers.FloatField(help_text="How much it is wanted for the question.")
+    density = serializers.FloatField(help_text="Facts for its length.")
+    recency = serializers.FloatField(help_text="How little its kind of memory has aged.")
+    overlap = serializers.FloatField(help_text="Likeness to what was chosen before it.")
+    session = serializers.FloatField(help_text="How much its conversation is about the question.")
+    causal = serializers.FloatField(help_text="1 if a cause or an effect of it is chosen too.")
 
 
-class RecallItemOut(serializers.Serializer):
-    id = serializers.UUIDField()
-    mode = serializers.ChoiceField(choices=("verbatim",))
-    text = serializers.CharField()
-    tokens = serializers.IntegerField()
-    score = serializers.FloatField()
-    why = serializers.CharField()
-    path = serializers.ChoiceField(choices=PATHS)
+class RecalledOut(serializers.Serializer):
+    id = serializers.UUIDField(source="memory.id")
+    score = serializers.FloatField(source="memory.score")
+    why = serializers.CharField(source="memory.why.text")
+    path = serializers.ChoiceField(choices=PATHS, source="memory.why.path")
     factors = FactorsOut()
 
 
+class RecallItemOut(RecalledOut):
+    mode = serializers.ChoiceField(choices=[str(one) for one in Mode])
+    text = serializers.CharField(
+        source="shown", help_text="Its text, its fingerprint's line or its header, as of the mode."
+    )
+    tokens = serializers.IntegerField(help_text="With its element, and the line of a day it opens.")
+    wing = serializers.CharField(source="memory.wing")
+
+
+class LeftOutOut(RecalledOut):
+    reason = serializers.CharField()
+
+
 class RecallOut(serializers.Serializer):
-    context = serializers.CharField(allow_blank=True)  # type: ignore[assignment]
+    context = serializers.CharField(  # type: ignore[assignment]
+        source="text", help_text="Exactly what a model gets; empty if nothing came up."
+    )
     tokens = serializers.IntegerField()
-    budget = serializers.IntegerField()
+    budget = serializers.IntegerField(source="budget_tokens")
     items = RecallItemOut(many=True)
+    fallback_wing = serializers.CharField(
+        source="wing", help_text="The wing that was fallen back to; empty if none was."
+    )
+    is_degraded = serializers.BooleanField(help_text="Words alone decided: embeddings were away.")
+
+
+class ExplainedRecallOut(RecallOut):
+    left_out = LeftOutOut(many=True)
+    allocation_quality = serializers.FloatField(
+        source="quality", help_text="Value of the choice as a share of what none can exceed."
+    )
 
 
 @cache

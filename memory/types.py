@@ -196,13 +196,15 @@ class Factors:
 class ContextItem:
     """A memory as it was put into a context: `text` exactly as rendered, `tokens` with its frame.
 
-    `gain` is what it added to the value of the context (allocation.py).
+    `shown` is what is told of it: its own text, its fingerprint's line or its header. `gain` is
+    what it added to the value of the context (allocation.py).
     """
 
     memory: Recalled
     mode: Mode
     text: str
     tokens: int
+    shown: str = ""
     gain: float = 0.0
     factors: Factors = Factors()
 

@@ -225,17 +225,52 @@ def test_recall_answers_within_the_budget(api, boat):
     asked = {"query": "What is my boat called?", "budget": 100}
     body = api.post(f"{URL}recall/", asked, format="json").json()
     (item,) = body["items"]
-    assert set(body) == {"context", "tokens", "budget", "items"}
-    assert set(item) == {"id", "mode", "text", "tokens", "score", "why", "path", "factors"}
+    assert set(body) == {"context", "tokens", "budget", "items", "fallback_wing", "is_degraded"}
+    assert set(item) == {
+        "id", "mode", "text", "tokens", "score", "why", "path", "factors", "wing",
+    }  # fmt: skip
     assert (item["id"], item["mode"], item["text"]) == (str(boat.id), "verbatim", boat.text)
-    assert set(item["factors"]) == {"relevance", "overlap"}
+    assert set(item["factors"]) == {
+        "relevance", "density", "recency", "overlap", "session", "causal",
+    }  # fmt: skip
+    assert all(0 <= value <= 1 for value in item["factors"].values())
     assert "Merula" in body["context"]
     assert body["tokens"] == tokens.estimate(body["context"]) <= body["budget"] == 100
 
 
 def test_recall_of_nothing_is_an_honest_nothing(api, boat):
     body = api.post(f"{URL}recall/", {"query": "capital of France"}, format="json").json()
-    assert body == {"context": "", "tokens": 0, "budget": 4000, "items": []}
+    assert body == {
+        "context": "", "tokens": 0, "budget": 4000, "items": [], "fallback_wing": "",
+        "is_degraded": False,
+    }  # fmt: skip
+
+
+def test_a_recall_explains_what_it_left_out_when_asked(api, boat):
+    wordy = "The boat is called Merula because of a bird. " * 20
+    other = api.post(URL, {"text": wordy}, format="json").json()["id"]
+    asked = {"query": "What is my boat called?", "budget": 60, "explain": True}
+    body = api.post(f"{URL}recall/", asked, format="json").json()
+    assert [item["id"] for item in body["items"]] == [str(boat.id)]
+    (left,) = body["left_out"]
+    assert (left["id"], left["reason"]) == (other, "It did not fit beside what is worth more.")
+    assert 0 < body["allocation_quality"] < 1
+
+
+def test_a_recall_is_narrowed_and_falls_back(api, boat):
+    api.patch(f"{URL}{boat.id}/", {"wing": "Harbour"}, format="json")
+    asked = {"query": "What is my boat called?", "wing": "office"}
+    assert api.post(f"{URL}recall/", asked, format="json").json()["items"] == []
+    asked["fallback_wings"] = ["harbour"]
+    body = api.post(f"{URL}recall/", asked, format="json").json()
+    assert [item["wing"] for item in body["items"]] == ["Harbour"]
+    assert body["fallback_wing"] == "harbour"
+
+
+@pytest.mark.parametrize("budget", [0, -1, 100_001])
+def test_a_budget_out_of_range_names_the_range(api, budget):
+    response = api.post(f"{URL}recall/", {"query": "boat", "budget": budget}, format="json")
+    assert problem(response, 400)["errors"]["budget"] == ["Give a budget from 1 to 100,000 tokens."]
 
 
 @pytest.mark.parametrize(
