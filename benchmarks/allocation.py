@@ -1,50 +1,56 @@
-"""How good are the allocator's choices? Real candidates, against the optimum and other allocators.
+"""How good are the allocator's choices? Real candidates, rendered as MIRA does, at their real costs.
 
-    python -m benchmarks.allocation [--data DIR] [--cache DIR] [--every N]
+    python -m benchmarks.allocation [--data FILE…] [--every N] [--keep FOLDER]
 
-The candidates are the turns of LoCoMo that recall finds for a question; their weights are the
-probabilities that recall's scores stand for (a softmax, see recall_ablation). Four parts:
+Dialogues (LoCoMo) are stored and asked as bench_recall does; what recall finds, up to 200 memories,
+are the candidates, and recall's own scores their weights. Five parts:
 
-1. evidence: for how many questions all of it stands in 1,000, 2,000 and 4,000 tokens;
-2. value over the optimum, turns in full only: a dynamic programme over the tokens;
-3. the same with header, fingerprint and full text, on the 18 best candidates, and by trying
-   everything on 9 with dates above the sessions and facility location;
-4. milliseconds for 200 candidates.
+1. evidence: for how many questions all of it stands in full in a context of 1,000, 2,000 and 4,000
+   tokens (mira_site/tokens.py, every frame counted), with a line for each day and with a date on
+   each element;
+2. value over the optimum, the 18 best candidates in all their forms with the lines of their days;
+3. the median of `quality`, what an allocation says of itself;
+4. a mixed corpus: every other conversation is one long document of several thousand characters;
+5. milliseconds for 200 candidates.
 
-Strategies: MIRA's with several powers of the cost; plain rank fill; MMR; and the reference's greedy
-(a level of detail by what is left of the budget alone; its prices, which are wrong, corrected).
+Strategies: MIRA's with several powers of the cost and with facility location; plain rank fill; MMR;
+and the reference's greedy, with its wrong prices corrected (spec recall 3.2).
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
 
-from benchmarks import recall_ablation
-from benchmarks.recall_ablation import BUDGETS, CACHE, DATA, LEAN
-from benchmarks.recall_turns import Array, Dialogue, Model, Reader, read
-from memory.allocation import Candidate, Mode, Plan, Rendering, Strategy, allocate
+from benchmarks.recall_latency import services
+from memory.allocation import Candidate, Mode, Plan, Strategy, allocate
 
-MOST = 200
-SMALL = 18
-TINY = 9
-SMALL_BUDGET, TINY_BUDGET = 400, 200
-HEADER_TOKENS, FINGERPRINT_SHARE, FINGERPRINT_KEEPS = 14, 0.6, 0.6  # of a rendering by rule
+if TYPE_CHECKING:
+    from memory.types import Recalled
+
+DATA = Path("../shared/data/locomo")
+BUDGETS = (1_000, 2_000, 4_000)
+SMALL, SMALL_BUDGET = 18, 600
+FRAME_TOKENS = 9  # of <memories> and its end
+DOCUMENT_CHARS = 6_000
 PLANS = {
     "rank fill": Plan(strategy=Strategy.RANK),
     "greedy, thrift 0": Plan(),
+    "greedy, thrift 0.25": Plan(thrift=0.25),
     "greedy, thrift 0.5": Plan(thrift=0.5),
     "greedy, thrift 1": Plan(thrift=1.0),
-    "thrift 1, spread 0.2": Plan(thrift=1.0, spread=0.2),
+    "thrift 0, spread 0.2": Plan(spread=0.2),
     "MMR 0.7": Plan(strategy=Strategy.MMR),
     "MMR 0.9": Plan(strategy=Strategy.MMR, relevance=0.9),
 }
@@ -52,102 +58,158 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A question's candidates, best first, and all its evidence."""
+    """A question's candidates, best first, with the lines of their days, and all its evidence."""
 
     candidates: list[Candidate]
-    flat: list[Candidate]  # with scores scaled to 0..1 as weights, which MMR is made for
-    likeness: Array
+    dated: list[Candidate]  # with a date on each element instead
+    frames: Mapping[Any, int]
+    likeness: np.ndarray
     evidence: frozenset[UUID]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--cache", type=Path, default=CACHE)
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, nargs="+", default=sorted(DATA.glob("*.json")))
     parser.add_argument("--every", type=int, default=1, help="only each N-th question")
+    parser.add_argument("--keep", type=Path, help="use this data directory again")
     options = parser.parse_args()
-    asked = list(questions(options.data, Model(options.cache)))[:: options.every]
-    print(f"{len(asked)} questions, {MOST} candidates each")
-    evidence(asked)
-    in_full(asked)
-    in_three_forms(asked)
-    speed(asked)
+    with tempfile.TemporaryDirectory(prefix="mira-bench-") as temporary:
+        folder = options.keep or Path(temporary)
+        with services(folder):
+            turns = list(questions(options.data, options.every, documents=False))
+            mixed = list(questions(options.data, options.every * 2, documents=True))
+        if options.keep is None:
+            from mira_site import embedded  # noqa: PLC0415
+
+            embedded.remove(folder)
+    print(f"{len(turns)} questions")
+    evidence(turns)
+    over_optimum(turns)
+    mixed_corpus(mixed)
+    speed(turns)
+    return 0
 
 
-def questions(folder: Path, model: Model) -> Iterator[Asked]:
-    """With weights from scores that were fitted on the other dialogues."""
-    dialogues = [read(path) for path in sorted(folder.glob("*.json"))]
-    readers = [Reader(dialogue, model) for dialogue in dialogues]
-    recall_ablation.fill(dialogues, readers, only_candidates=True)
-    for dialogue, reader in zip(dialogues, readers, strict=True):
-        others = [one for one in dialogues if one is not dialogue]
-        weights = dict(zip(LEAN, recall_ablation.fit(others, LEAN), strict=True))
-        costs = model.count(dialogue.lines)
-        for place, values in enumerate(recall_ablation.scores(dialogue, weights)):
-            yield _asked(dialogue, reader, place, values, costs)
+# --- Asking ------------------------------------------------------------------------------------
+def questions(paths: Sequence[Path], every: int, *, documents: bool) -> Iterator[Asked]:
+    from memory import benchmarking  # noqa: PLC0415
+
+    for path in paths:
+        dialogue = benchmarking.read(path)
+        print(f"{dialogue.name}: storing and asking", file=sys.stderr, flush=True)
+        with benchmarking.passing_person() as user:
+            if documents:
+                dialogue = as_documents(dialogue)
+            ids = benchmarking.store(user, dialogue)
+            now = dialogue.turns[-1].said_at
+            for question in dialogue.questions[::every]:
+                found = benchmarking.recalled(user, question.text, now=now)
+                wanted = frozenset(ids[key] for key in question.evidence)
+                yield asked(user, found, wanted)
 
 
-def _asked(dialogue: Dialogue, reader: Reader, place: int, values: Array, costs: Array) -> Asked:
-    chances = np.exp(values - values.max())
-    chances /= chances.sum()
-    best = np.argsort(-values, kind="stable")[:MOST]
-    vectors = reader.vectors["said"][best]
-    scaled = (values - values[best].min()) / (np.ptp(values[best]) + 1e-9)
+def as_documents(dialogue: Any) -> Any:
+    """Every other session as documents of up to DOCUMENT_CHARS, each in the place of its turns."""
+    turns, keys = [], {}
+    for turn in dialogue.turns:
+        last = turns[-1] if turns else None
+        joins = turn.session % 2 == 0 and last is not None and last.session == turn.session
+        if joins and last is not None and len(last.text) + len(turn.text) < DOCUMENT_CHARS:
+            turns[-1] = replace(last, text=f"{last.text}\n{turn.text}")
+        else:
+            turns.append(turn)
+        keys[turn.key] = turns[-1].key
+    asked = tuple(
+        replace(one, evidence=tuple(dict.fromkeys(keys[key] for key in one.evidence)))
+        for one in dialogue.questions
+    )
+    return replace(dialogue, turns=tuple(turns), questions=asked)
 
-    def weighted(weights: Array) -> list[Candidate]:
-        return [
-            Candidate(
-                id=UUID(int=int(turn)),
-                weight=float(weights[turn]),
-                at=dialogue.days[turn].timestamp(),
-                renderings=(Rendering(mode=Mode.VERBATIM, fidelity=1.0, tokens=int(costs[turn])),),
-            )
-            for turn in best
-        ]
 
+def asked(user: Any, found: Sequence[Recalled], wanted: frozenset[UUID]) -> Asked:
+    from memory import contexts, rendering  # noqa: PLC0415
+    from memory.models import Memory  # noqa: PLC0415
+    from mira_site.accounts import selectors as accounts  # noqa: PLC0415
+
+    zone = accounts.zone(user)
+    candidates = contexts.candidates(found, zone=zone)
+    frames = contexts.frames(found, zone=zone)
+    longer = {
+        one.id: rendering.line_tokens(rendering.element(one, zone=zone, dated=True))
+        - rendering.line_tokens(rendering.element(one, zone=zone))
+        for one in found
+    }
+    dated = [
+        replace(
+            one,
+            group=None,
+            renderings=tuple(
+                replace(form, tokens=form.tokens + longer[one.id]) for form in one.renderings
+            ),
+        )
+        for one in candidates
+    ]
+    rows = dict(
+        Memory.objects.for_user(user)
+        .filter(id__in=[one.id for one in found])
+        .values_list("id", "embedding")
+    )
+    vectors = np.array([rows[one.id] for one in found], dtype=np.float32).reshape(len(found), -1)
     return Asked(
-        candidates=weighted(chances),
-        flat=weighted(scaled),
+        candidates=candidates,
+        dated=dated,
+        frames=frames,
         likeness=np.clip(vectors @ vectors.T, 0, 1),
-        evidence=frozenset(UUID(int=turn) for turn in dialogue.questions[place][2]),
+        evidence=wanted,
     )
 
 
-def given(asked: Asked, plan: Plan) -> list[Candidate]:
-    return asked.flat if plan.strategy is Strategy.MMR else asked.candidates
-
-
-# --- 1 -----------------------------------------------------------------------------------------
+# --- 1, 3 --------------------------------------------------------------------------------------
 def evidence(asked: Sequence[Asked]) -> None:
-    print("\n1. All evidence within the budget; median quality (value over bound) at 2,000")
+    print("\n1. All evidence in full, and (2,000) in any form; 3. median quality at 2,000")
     for name, plan in PLANS.items():
-        shares, qualities = [], []
-        for budget in BUDGETS:
-            hits = []
-            for one in asked:
-                found = allocate(
-                    given(one, plan), budget_tokens=budget, similarities=one.likeness, plan=plan
-                )
-                hits.append(one.evidence <= {choice.id for choice in found.choices})
-                if budget == BUDGETS[1]:
-                    qualities.append(found.quality)
-            shares.append(np.mean(hits))
-        figures = " ".join(f"{share:.3f}" for share in shares)
-        print(f"   {name:24} {figures}   {statistics.median(qualities):.3f}", flush=True)
-    shares = [
-        np.mean([one.evidence <= reference(one, budget).keys() for one in asked])
-        for budget in BUDGETS
-    ]
-    shown = [
-        np.mean([_in_full(reference(one, budget), one.evidence) for one in asked])
-        for budget in BUDGETS
-    ]
-    for name, values in (("reference, in any form", shares), ("reference, in full", shown)):
-        print(f"   {name:24} " + " ".join(f"{share:.3f}" for share in values), flush=True)
+        _line(name, [_contexts(asked, budget, plan) for budget in BUDGETS])
+    _line("reference's greedy", [_references(asked, budget) for budget in BUDGETS])
+    dated = [replace(one, candidates=one.dated, frames={}) for one in asked]
+    for name in ("rank fill", "greedy, thrift 0"):
+        _line(f"{name}, dated", [_contexts(dated, budget, PLANS[name]) for budget in BUDGETS])
 
 
-def _in_full(shown: dict[UUID, Mode], wanted: frozenset[UUID]) -> bool:
-    return all(shown.get(one) is Mode.VERBATIM for one in wanted)
+Shown = tuple[Mapping[UUID, Mode], float]  # what is shown and how, and the quality
+
+
+def _contexts(asked: Sequence[Asked], budget: int, plan: Plan) -> list[tuple[Asked, Shown]]:
+    shown = []
+    for one in asked:
+        found = allocate(
+            one.candidates,
+            budget_tokens=budget - FRAME_TOKENS,
+            frames=one.frames,
+            similarities=one.likeness,
+            plan=plan,
+        )
+        shown.append((one, ({item.id: item.mode for item in found.choices}, found.quality)))
+    return shown
+
+
+def _references(asked: Sequence[Asked], budget: int) -> list[tuple[Asked, Shown]]:
+    return [(one, (reference(one, budget - FRAME_TOKENS), float("nan"))) for one in asked]
+
+
+def _line(name: str, of_budgets: Sequence[Sequence[tuple[Asked, Shown]]]) -> None:
+    full = [
+        np.mean(
+            [all(shown.get(i) is Mode.VERBATIM for i in one.evidence) for one, (shown, _) in it]
+        )
+        for it in of_budgets
+    ]
+    middle = of_budgets[1]
+    any_form = np.mean([one.evidence <= shown.keys() for one, (shown, _) in middle])
+    quality = statistics.median(quality for _, (_, quality) in middle)
+    figures = " ".join(f"{share:.3f}" for share in full)
+    print(f"   {name:24} {figures}   any {any_form:.3f}   quality {quality:.3f}", flush=True)
 
 
 def reference(asked: Asked, budget: int) -> dict[UUID, Mode]:
@@ -156,106 +218,92 @@ def reference(asked: Asked, budget: int) -> dict[UUID, Mode]:
     The score is relevance times what is not yet covered; under 100 tokens it shows headers, under
     1,000 fingerprints.
     """
-    forms = [three_forms(one).renderings for one in asked.candidates]
-    scores = np.array([one.weight for one in asked.candidates])
-    scores = scores / scores.max()
+    weights = np.array([one.weight for one in asked.candidates])
+    scores = weights / weights.max(initial=1e-9)
     covered, left = np.zeros(len(scores)), budget
     shown: dict[UUID, Mode] = {}
+    opened: set[Any] = set()
     remaining = list(range(len(scores)))
     while remaining and left >= 50:
         adjusted = scores[remaining] * (1 - covered[remaining])
         i = remaining.pop(int(np.argmax(adjusted)))
-        first = 2 if left < 100 else 1 if left < 1_000 else 0
-        for rendering in forms[i][::-1][first:]:
-            if rendering.tokens <= left:
-                left -= rendering.tokens
-                shown[asked.candidates[i].id] = rendering.mode
+        one = asked.candidates[i]
+        frame = 0 if one.group in opened else asked.frames.get(one.group, 0)
+        allowed = {Mode.HEADER} if left < 100 else {Mode.HEADER, Mode.FINGERPRINT}
+        allowed |= {Mode.VERBATIM} if left >= 1_000 else set()
+        for rendering in reversed([form for form in one.renderings if form.mode in allowed]):
+            if rendering.tokens + frame <= left:
+                left -= rendering.tokens + frame
+                opened.add(one.group)
+                shown[one.id] = rendering.mode
                 covered = np.maximum(covered, asked.likeness[i])
                 break
     return shown
 
 
-def three_forms(one: Candidate) -> Candidate:
-    """With a header and a fingerprint, which is never dearer than the text."""
-    text = one.renderings[-1]
-    line = max(HEADER_TOKENS + 1, round(text.tokens * FINGERPRINT_SHARE))
-    forms = [
-        Rendering(mode=Mode.HEADER, fidelity=0.05, tokens=HEADER_TOKENS),
-        Rendering(mode=Mode.FINGERPRINT, fidelity=FINGERPRINT_KEEPS, tokens=line),
-    ]
-    shorter = [form for form in forms if form.tokens < text.tokens]
-    return Candidate(
-        id=one.id, weight=one.weight, at=one.at, group=one.group, renderings=(*shorter, text)
+# --- 2 -----------------------------------------------------------------------------------------
+def over_optimum(asked: Sequence[Asked]) -> None:
+    print(f"\n2. Value over the optimum, {SMALL} candidates, {SMALL_BUDGET} tokens:")
+    print("   median, fifth percentile, least")
+    few = [replace(one, candidates=one.candidates[:SMALL]) for one in asked if one.candidates]
+    best = [optimum(one.candidates, one.frames, SMALL_BUDGET) for one in few]
+    for name, plan in PLANS.items():
+        values = []
+        for one in few:
+            size = len(one.candidates)
+            found = allocate(
+                one.candidates,
+                budget_tokens=SMALL_BUDGET,
+                frames=one.frames,
+                similarities=one.likeness[:size, :size],
+                plan=plan,
+            )
+            values.append(_modular(one, {item.id: item.mode for item in found.choices}))
+        _shares(name, values, best)
+    _shares("reference", [_modular(one, reference(one, SMALL_BUDGET)) for one in few], best)
+
+
+def _modular(asked: Asked, shown: Mapping[UUID, Mode]) -> float:
+    """The value without facility location: by it all are compared."""
+    return sum(
+        one.weight * form.fidelity
+        for one in asked.candidates
+        for form in one.renderings
+        if shown.get(one.id) is form.mode
     )
 
 
-# --- 2 and 3 -----------------------------------------------------------------------------------
-def in_full(asked: Sequence[Asked]) -> None:
-    print(
-        "\n2. Value over the optimum, texts in full, 1,000 tokens: median, fifth percentile, least"
-    )
-    budget = BUDGETS[0]
-    best = [_knapsack(a.candidates, budget) for a in asked]
-    for name, plan in PLANS.items():
-        if not plan.spread:
-            values = [_value(a, given(a, plan), budget, plan) for a in asked]
-            _shares(name, values, best)
+def optimum(candidates: Sequence[Candidate], frames: Mapping[Any, int], budget: int) -> float:
+    """The exact optimum, one form each and the groups' frames paid: a programme over tokens.
 
-
-def in_three_forms(asked: Sequence[Asked]) -> None:
-    print(f"\n3. In three forms, {SMALL} candidates, {SMALL_BUDGET} tokens")
-    best = [
-        _knapsack([three_forms(one) for one in a.candidates[:SMALL]], SMALL_BUDGET) for a in asked
-    ]
-    for name, plan in PLANS.items():
-        if not plan.spread:
-            values = [
-                _value(a, [three_forms(one) for one in given(a, plan)[:SMALL]], SMALL_BUDGET, plan)
-                for a in asked
-            ]
-            _shares(name, values, best)
-    print(f"   and with spread 0.2, {TINY} candidates, {TINY_BUDGET} tokens, texts in full")
-    plan = PLANS["thrift 1, spread 0.2"]
-    few = asked[:: max(1, len(asked) // 100)]
-    values = [_value(a, a.candidates[:TINY], TINY_BUDGET, plan) for a in few]
-    _shares("thrift 1, spread 0.2", values, [_exhaustive(a, plan.spread) for a in few])
-
-
-def _knapsack(candidates: Sequence[Candidate], budget: int) -> float:
-    """The optimum of the modular case, at most one rendering each: a programme over the tokens."""
+    Within a group the best value for each cost, nothing being one of the choices; then the same
+    over the groups.
+    """
     best = np.zeros(budget + 1)
+    groups: dict[Any, list[Candidate]] = {}
     for candidate in candidates:
-        before = best.copy()
-        for one in candidate.renderings:
-            if one.tokens <= budget:
-                moved = before[: budget + 1 - one.tokens] + candidate.weight * one.fidelity
-                np.maximum(best[one.tokens :], moved, out=best[one.tokens :])
+        groups.setdefault(candidate.group, []).append(candidate)
+    for group, members in groups.items():
+        inside = _within(members, budget)
+        frame = frames.get(group, 0)
+        taken = np.zeros(budget + 1)
+        taken[frame:] = inside[: budget + 1 - frame]
+        before = best
+        best = before.copy()
+        for cost in np.flatnonzero(np.diff(taken, prepend=0.0) > 0):
+            best[cost:] = np.maximum(best[cost:], before[: budget + 1 - cost] + taken[cost])
     return float(best[-1])
 
 
-def _exhaustive(asked: Asked, spread: float) -> float:
-    few = asked.candidates[:TINY]
-    likeness, weights = asked.likeness[:TINY, :TINY], np.array([one.weight for one in few])
-    costs = np.array([one.renderings[-1].tokens for one in few])
-    best = 0.0
-    for bits in itertools.product((False, True), repeat=len(few)):
-        taken = np.array(bits)
-        if taken.any() and costs[taken].sum() <= TINY_BUDGET:
-            own = weights[taken].sum()
-            covered = weights @ likeness[taken].max(axis=0)
-            best = max(best, float((1 - spread) * own + spread * covered))
+def _within(members: Sequence[Candidate], budget: int) -> np.ndarray:
+    best = np.zeros(budget + 1)
+    for member in members:
+        before = best.copy()
+        for form in member.renderings:
+            if form.tokens <= budget:
+                moved = before[: budget + 1 - form.tokens] + member.weight * form.fidelity
+                best[form.tokens :] = np.maximum(best[form.tokens :], moved)
     return best
-
-
-def _value(asked: Asked, candidates: Sequence[Candidate], budget: int, plan: Plan) -> float:
-    size = len(candidates)
-    likeness = asked.likeness[:size, :size]
-    found = allocate(candidates, budget_tokens=budget, similarities=likeness, plan=plan)
-    if plan.strategy is not Strategy.MMR:
-        return found.value
-    forms = {one.id: {form.mode: form.fidelity for form in one.renderings} for one in candidates}
-    weights = {one.id: one.weight for one in asked.candidates}
-    return sum(weights[one.id] * forms[one.id][one.mode] for one in found.choices)
 
 
 def _shares(name: str, values: Sequence[float], best: Sequence[float]) -> None:
@@ -264,15 +312,32 @@ def _shares(name: str, values: Sequence[float], best: Sequence[float]) -> None:
     print(f"   {name:24} {statistics.median(shares):.4f} {low:.4f} {min(shares):.4f}", flush=True)
 
 
-# --- 4 -----------------------------------------------------------------------------------------
+# --- 4, 5 --------------------------------------------------------------------------------------
+def mixed_corpus(asked: Sequence[Asked]) -> None:
+    print("\n4. Mixed corpus: all evidence in full at 1,000, 2,000, 4,000; in any form at 2,000")
+    for name, plan in PLANS.items():
+        _line(name, [_contexts(asked, budget, plan) for budget in BUDGETS])
+    _line("reference's greedy", [_references(asked, budget) for budget in BUDGETS])
+    print("   forms shown at 2,000 by thrift 0:", end=" ")
+    counts: Counter[str] = Counter()
+    for _, (shown, _) in _contexts(asked, BUDGETS[1], PLANS["greedy, thrift 0"]):
+        counts.update(shown.values())
+    print(", ".join(f"{count} {mode}" for mode, count in counts.most_common()))
+
+
 def speed(asked: Sequence[Asked]) -> None:
-    print(f"\n4. Milliseconds for {MOST} candidates in three forms, 4,000 tokens (median)")
+    print("\n5. Milliseconds at 4,000 tokens (median)")
     for name, plan in PLANS.items():
         took = []
         for one in asked[:20]:
-            several = [three_forms(candidate) for candidate in one.candidates]
             started = time.perf_counter()
-            allocate(several, budget_tokens=4_000, similarities=one.likeness, plan=plan)
+            allocate(
+                one.candidates,
+                budget_tokens=BUDGETS[2],
+                frames=one.frames,
+                similarities=one.likeness,
+                plan=plan,
+            )
             took.append((time.perf_counter() - started) * 1000)
         print(f"   {name:24} {statistics.median(took):.1f}", flush=True)
 

@@ -132,15 +132,15 @@ def _questions(asked: Sequence[Mapping[str, Any]], known: set[str]) -> Iterator[
 # --- Living and asking -------------------------------------------------------------------------
 def outcomes(dialogue: Dialogue, progress: Progress) -> list[Outcome]:
     """Store the dialogue, ask its questions, and leave nothing behind."""
-    with _passing_person() as user:
+    with passing_person() as user:
         progress(f"{dialogue.name}: storing {len(dialogue.turns)} turns")
-        ids = _store(user, dialogue)
+        ids = store(user, dialogue)
         progress(f"{dialogue.name}: asking {len(dialogue.questions)} questions")
         return [_ask(user, dialogue, question, ids) for question in dialogue.questions]
 
 
 @contextmanager
-def _passing_person() -> Iterator[User]:
+def passing_person() -> Iterator[User]:
     with transaction.atomic():
         user = User.objects.create_user(username=f"bench-{uuid4().hex}", password=None)
         with acting_as(user.pk):
@@ -148,7 +148,7 @@ def _passing_person() -> Iterator[User]:
         transaction.set_rollback(True)
 
 
-def _store(user: User, dialogue: Dialogue) -> dict[str, UUID]:
+def store(user: User, dialogue: Dialogue) -> dict[str, UUID]:
     """The memory of each turn; turns that say the same may share one."""
     ids: dict[str, UUID] = {}
     vectors = embeddings.embed([meaning(turn.text) for turn in dialogue.turns])
@@ -192,7 +192,7 @@ def _fact(dialogue: Dialogue, turn: Turn, segment_id: UUID) -> Fact:
 
 def _ask(user: User, dialogue: Dialogue, question: Question, ids: Mapping[str, UUID]) -> Outcome:
     started = time.perf_counter()
-    found = _recalled(user, question.text, now=dialogue.turns[-1].said_at + timedelta(days=1))
+    found = recalled(user, question.text, now=dialogue.turns[-1].said_at + timedelta(days=1))
     took_ms = (time.perf_counter() - started) * 1000
     return Outcome(
         category=question.category,
@@ -201,7 +201,7 @@ def _ask(user: User, dialogue: Dialogue, question: Question, ids: Mapping[str, U
     )
 
 
-def _recalled(user: User, query: str, *, now: datetime) -> list[Recalled]:
+def recalled(user: User, query: str, *, now: datetime) -> list[Recalled]:
     return selectors.recall(
         user,
         query,

@@ -121,15 +121,11 @@ def context(
     forms = {
         one.id: rendering.forms(one, zone=zone, shows_wing=one.id in elsewhere) for one in memories
     }
-    days = {one.id: one.said_at.astimezone(zone).date() for one in memories}
     frame = tokens.estimate(f"{rendering.OPENING}\n{rendering.CLOSING}")
     allocation = allocate(
-        [_candidate(one, forms[one.id], days[one.id]) for one in memories],
+        [_candidate(one, forms[one.id], zone) for one in memories],
         budget_tokens=max(0, budget_tokens - frame),
-        frames={
-            days[one.id]: rendering.line_tokens(rendering.heading(one.said_at, zone))
-            for one in memories
-        },
+        frames=frames(memories, zone=zone),
         most=limit,
     )
     items = _items(memories, forms, allocation)
@@ -158,7 +154,24 @@ def weight(memory: Recalled) -> float:
     return min(1.0, max(0.0, memory.score))
 
 
-def _candidate(memory: Recalled, forms: Sequence[Form], on: date) -> Candidate:
+def candidates(memories: Sequence[Recalled], *, zone: ZoneInfo) -> list[Candidate]:
+    """As the allocator sees them, in the same order: all forms at what they really cost."""
+    return [_candidate(one, rendering.forms(one, zone=zone), zone) for one in memories]
+
+
+def frames(memories: Sequence[Recalled], *, zone: ZoneInfo) -> dict[date, int]:
+    """What the line of each day costs."""
+    return {
+        _day(one, zone): rendering.line_tokens(rendering.heading(one.said_at, zone))
+        for one in memories
+    }
+
+
+def _day(memory: Recalled, zone: ZoneInfo) -> date:
+    return memory.said_at.astimezone(zone).date()
+
+
+def _candidate(memory: Recalled, forms: Sequence[Form], zone: ZoneInfo) -> Candidate:
     return Candidate(
         id=memory.id,
         weight=weight(memory),
@@ -166,7 +179,7 @@ def _candidate(memory: Recalled, forms: Sequence[Form], on: date) -> Candidate:
             Rendering(mode=form.mode, fidelity=form.fidelity, tokens=form.tokens) for form in forms
         ),
         at=memory.said_at.timestamp(),
-        group=on,
+        group=_day(memory, zone),
     )
 
 
@@ -195,11 +208,11 @@ def _items(
 def _in_order(items: Sequence[ContextItem], zone: ZoneInfo) -> tuple[ContextItem, ...]:
     best: dict[date, float] = {}
     for item in items:
-        on = item.memory.said_at.astimezone(zone).date()
+        on = _day(item.memory, zone)
         best[on] = max(best.get(on, 0.0), item.factors.relevance)
 
     def place(item: ContextItem) -> tuple[float, int, datetime, UUID]:
-        on = item.memory.said_at.astimezone(zone).date()
+        on = _day(item.memory, zone)
         return (-best[on], -on.toordinal(), item.memory.said_at, item.memory.id)
 
     return tuple(sorted(items, key=place))
