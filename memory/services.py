@@ -55,7 +55,7 @@ from memory.models import (
 )
 from memory.quoting import meaning, speaker
 from memory.storage import Fact
-from memory.types import Remembered, SourceMessage
+from memory.types import Remembered, SourceMessage, Trust
 from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -119,6 +119,7 @@ def create(
     importance: float | None = None,
     happens_at: datetime | None = None,
     expires_at: datetime | None = None,
+    trust: Trust = Trust.SAID,
 ) -> Memory:
     """Store one memory that the person wrote; if it is known already, that one is returned.
 
@@ -141,7 +142,7 @@ def create(
         storage.lock(user)
         (memory_id,) = storage.store(
             user,
-            [Fact(**fields)],
+            [Fact(**fields, trust=trust)],
             vectors,
             at=timezone.now(),
             use_day=accounts.use_days(user),

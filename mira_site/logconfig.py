@@ -19,6 +19,7 @@ CHATTY = (
     "httpx2",
     "httpcore",
     "anthropic",
+    "mcp",
     "uvicorn.access",
     "sentence_transformers",
     "transformers",
