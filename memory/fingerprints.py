@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memory.sentences import sentences
@@ -108,6 +108,21 @@ def parse(text: str) -> Fingerprint:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("This is no fingerprint.") from error
+
+
+def completed(by_rule: Fingerprint, given: Fingerprint) -> Fingerprint:
+    """With the fields of `given`; one that is empty there is the rule's. The frame is the rule's:
+    type, date, entities and subjects."""
+    return replace(
+        by_rule,
+        decision=given.decision or by_rule.decision,
+        rejected=given.rejected or by_rule.rejected,
+        reasons=given.reasons or by_rule.reasons,
+        validated_by=given.validated_by or by_rule.validated_by,
+        assignee=given.assignee or by_rule.assignee,
+        deadline=given.deadline or by_rule.deadline,
+        facts=given.facts or by_rule.facts,
+    )
 
 
 def sha256(canonical_text: str) -> str:

@@ -32,12 +32,16 @@ class SourceMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRef:
-    """A message that a memory rests on, and the person's sentence in it that says so."""
+    """A message that a memory rests on, and the person's sentence in it that says so.
+
+    `span` is the message around the sentence, where it is at hand.
+    """
 
     message_id: UUID
     segment_id: UUID | None
     sentence: str
     said_at: datetime
+    span: str = ""
 
 
 Path = Literal["meaning", "words", "entity", "link", "kept"]
