@@ -15,6 +15,7 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 
 from memory import visibility
+from memory.constants import LINK_WEIGHT
 from memory.models import Memory, MemoryLink
 from memory.storage import lock
 from mira_site.accounts.models import User
@@ -96,6 +97,8 @@ def connect(
             "reasoning": reasoning[:REASONING_MAX_CHARS],
             "bond": bond[:BOND_MAX_CHARS],
             "author": author,
+            "weight": LINK_WEIGHT,
+            "confirmed_at": at if author == MemoryLink.Author.PERSON else None,
             "created_at": at,
         },
     )

@@ -18,7 +18,7 @@ from memory import (
     derived,
     extraction,
     forgetting,
-    links,
+    linking,
     mentions,
     merging,
     noting,
@@ -48,7 +48,6 @@ from memory.models import (
     ForgetReceipt,
     Memory,
     MemoryAccess,
-    MemoryLink,
     MemoryRevision,
     Merge,
     Work,
@@ -314,46 +313,6 @@ def merge(
     return merging.swap(user, staged, author=author, at=timezone.now())
 
 
-def link(
-    *,
-    user: User,
-    source_id: UUID,
-    target_id: UUID,
-    link_type: str,
-    reasoning: str,
-    bond: str = "",
-    author: str,
-    at: datetime,
-) -> MemoryLink:
-    """Say how one memory bears on another. Raises what links.connect raises.
-
-    One that supersedes also ends the other, as truth.supersede does.
-    """
-    with transaction.atomic():
-        if link_type == MemoryLink.Type.SUPERSEDES:
-            truth.supersede(user, source_id, target_id, at=at, reasoning=reasoning, author=author)
-        made = links.connect(
-            user,
-            source_id,
-            target_id,
-            link_type=link_type,
-            reasoning=reasoning,
-            bond=bond,
-            author=author,
-            at=at,
-        )
-        scores.rescore(user, now=at, memory_ids=[target_id])
-    return made
-
-
-@transaction.atomic
-def unlink(*, user: User, source_id: UUID, target_id: UUID, at: datetime) -> None:
-    """Take a link away; what it said was replaced is true again. Raises NotFound if none is."""
-    if not truth.let_go(user, source_id, target_id):
-        links.disconnect(user, source_id, target_id)
-    scores.rescore(user, now=at, memory_ids=[target_id])
-
-
 # What their modules do is what the front door offers.
 CURATOR = MemoryRevision.Author.CURATOR
 remember_now = noting.note
@@ -364,6 +323,10 @@ release_held = quarantine.release
 archive_aged = aging.archive_aged
 clear = clearing.clear
 mark_asked = truth.mark_asked
+link = linking.link
+confirm_link = linking.confirm
+unlink = linking.unlink
+remove_link = linking.remove
 
 
 def undo_merge(*, user: User, merge_id: UUID) -> Merge:

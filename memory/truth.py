@@ -58,28 +58,31 @@ def supersede(
     *,
     at: datetime,
     reasoning: str,
+    bond: str = "",
     author: str = Author.RULE,
-) -> None:
+) -> MemoryLink | None:
     """The newer memory is true from now on, the older one is past.
 
     It ends when the newer began, or else when that was said. Doing it twice changes nothing; an
-    open conflict of the two is settled by it. Raises NotFound if either is none of the person's
-    live memories, BadRequest for one and the same, Conflict if the older already replaces the
-    newer, by itself or through others.
+    open conflict of the two is settled by it. Where only a cue said so before (causes.py), which
+    ends nothing, it is done now. Returns the link written, None if nothing changed. Raises NotFound
+    if either is none of the person's live memories, BadRequest for one and the same, Conflict if
+    the older already replaces the newer, by itself or through others.
     """
     lock(user)
     newer, older = _pair(user, newer_id, older_id)
-    if _replaces(user, newer_id, older_id):
+    if _has_ended(older, newer):
         _settle_conflicts(user, newer_id, older_id, at=at)
-        return
-    if _replaces(user, older_id, newer_id):
+        return None
+    if _replaces(user.pk, older_id, newer_id):
         raise errors.Conflict("The older of the two already replaces the newer one.")
-    links.connect(
+    link = links.connect(
         user,
         newer_id,
         older_id,
         link_type=Type.SUPERSEDES,
         reasoning=reasoning,
+        bond=bond,
         author=author,
         at=at,
     )
@@ -87,6 +90,7 @@ def supersede(
     _close(older, until=_begin(newer, at=at))
     _settle_conflicts(user, newer_id, older_id, at=at)
     log.info("memory.superseded", newer=newer.short_id, older=older.short_id, author=author)
+    return link
 
 
 @transaction.atomic
@@ -104,10 +108,14 @@ def reopen_replaced_by(user: User, newer_id: UUID, *, at: datetime) -> list[UUID
         .values_list("target_id", flat=True)
     )
     heirs = list(
-        supersedes.filter(target_id=newer_id, source__archived_at__isnull=True)
+        supersedes.filter(
+            target_id=newer_id, target__valid_until__isnull=False, source__archived_at__isnull=True
+        )
         .order_by("source_id")
         .values_list("source_id", flat=True)
     )
+    ended = Memory.objects.for_user(user).filter(id__in=replaced, valid_until__isnull=False)
+    closed = set(ended.values_list("id", flat=True))  # the others were replaced by a cue only
     closed_at = (
         Memory.objects.for_user(user)
         .filter(id=newer_id)
@@ -117,7 +125,7 @@ def reopen_replaced_by(user: User, newer_id: UUID, *, at: datetime) -> list[UUID
     supersedes.filter(source_id=newer_id).delete()
     for older_id in replaced:
         _open_again(user, older_id, closed_at=closed_at)
-        for heir_id in heirs:
+        for heir_id in heirs if older_id in closed else ():
             _inherit(user, heir_id, older_id, at=at)
     if replaced:
         log.info("memory.reopened", newer=newer_id.hex[:8], memories=len(replaced))
@@ -179,11 +187,16 @@ SELECT EXISTS (SELECT 1 FROM chain WHERE id = %(older)s)
 """
 
 
-def _replaces(user: User, newer_id: UUID, older_id: UUID) -> bool:
+def _replaces(user_id: UUID, newer_id: UUID, older_id: UUID) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(_CHAIN, {"user": user.pk, "newer": newer_id, "older": older_id})
+        cursor.execute(_CHAIN, {"user": user_id, "newer": newer_id, "older": older_id})
         (found,) = cursor.fetchone()
         return bool(found)
+
+
+def _has_ended(older: Memory, newer: Memory) -> bool:
+    """Whether the newer replaced the older, which is past since; a cue alone ends nothing."""
+    return older.valid_until is not None and _replaces(older.user_id, newer.id, older.id)
 
 
 def _begin(newer: Memory, *, at: datetime) -> datetime:
@@ -244,10 +257,10 @@ def conflict(
     stays settled. Raises as `supersede`; Conflict too if one of them replaces the other.
     """
     lock(user)
-    _pair(user, newer_id, older_id)
+    newer, older = _pair(user, newer_id, older_id)
     if known := _of_pair(user, older_id, newer_id).order_by("created_at").first():
         return known
-    if _replaces(user, newer_id, older_id) or _replaces(user, older_id, newer_id):
+    if _has_ended(newer, older) or _has_ended(older, newer):
         raise errors.Conflict("One of the two already replaces the other.")
     links.connect(
         user,
