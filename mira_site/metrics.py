@@ -160,7 +160,7 @@ def webhooks_held(count: int) -> None:
     _HELD.inc(count)
 
 
-def recorded() -> CollectorRegistry:
+def registry() -> CollectorRegistry:
     """What to expose: the sums of all processes that share the directory, or this process's own."""
     if not os.environ.get(MULTIPROC_DIR):
         return REGISTRY

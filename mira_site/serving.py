@@ -8,10 +8,11 @@ import os
 import socket
 import sys
 from contextlib import closing, suppress
+from pathlib import Path
 
 from django.conf import settings
 
-from mira_site import datadir, embedded
+from mira_site import datadir, embedded, metrics
 from mira_site.errors import DependencyError, SettingError
 from mira_site.processes import Command
 from mira_site.supervisor import StopRequested, Supervisor
@@ -36,6 +37,7 @@ def serve() -> None:
     """
     with datadir.sole_use(settings.MIRA_DATA_DIR):
         _require_free_port(settings.HOST, settings.PORT)
+        _start_counting_anew()
         with Supervisor() as supervisor, suppress(StopRequested):
             _start_services(supervisor)
             _start_web(supervisor)
@@ -55,6 +57,18 @@ def serve() -> None:
 def database_is_away() -> bool:
     """Whether the database is MIRA's own and does not run."""
     return settings.EMBEDS_POSTGRES and not embedded.postgres_is_up(settings.MIRA_DATA_DIR)
+
+
+def _start_counting_anew() -> None:
+    """Metrics begin at zero with the server, not with what processes long gone have left."""
+    folder = _metrics_folder()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for path in folder.glob("*.db"):
+        path.unlink()
+
+
+def _metrics_folder() -> Path:
+    return Path(settings.MIRA_DATA_DIR) / "metrics"
 
 
 def _start_services(supervisor: Supervisor) -> None:
@@ -155,7 +169,11 @@ def _python(name: str, module: str, *arguments: str) -> Command:
     return Command(
         name=name,
         argv=(sys.executable, "-m", module, *arguments),
-        environment={**os.environ, "PYTHONUNBUFFERED": "1"},
+        environment={
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            metrics.MULTIPROC_DIR: str(_metrics_folder()),
+        },
         cwd=settings.BASE_DIR,
     )
 
