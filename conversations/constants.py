@@ -70,7 +70,15 @@ FILES_UNSENT_MAX = 40  # of one person, uploaded and not yet sent
 FILES_UNSENT_HOURS = 24  # after which they are deleted
 PDF_SHOWN_PAGES = 20  # of a PDF that a model gets itself and not its text …
 PDF_SHOWN_BYTES = 4_500_000  # … and its size
-FILES_BUDGET_TOKENS = 45_000  # for the files of one message in a prompt, in order; the rest is named
+FILES_BUDGET_TOKENS = (
+    45_000  # for the files of one message in a prompt, in order; the rest is named
+)
 # A request may have 32 MB, and base64 adds a third: HISTORY_BUDGET_TOKENS of files stay below that.
 FILE_BYTES_PER_TOKEN = 350
 FILE_FIRST_CHARS = 300  # of a file's text that a trace is written from
+
+OBSERVED_EVERY_TURNS = 5  # answered turns of a segment between two observations; spec cognition 2.2
+OBSERVED_TURNS = 10  # that one observation looks at; spec cognition 2.2
+OBSERVED_MESSAGES_MIN = 3  # fewer say nothing; spec cognition 2.2
+OBSERVED_TURNS_LATE = 2  # an observation that comes later than this after its turn is dropped
+GUIDANCE_TURNS = 2  # turns of the person that an advice lives; spec cognition 2.2

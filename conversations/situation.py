@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from conversations import selectors
+from conversations import peanut_gallery, selectors
 from conversations.models import ComposedContext, ContextSection, Message, Turn
 from conversations.prompt import Composed
 from conversations.types import PersonView, Prepared, TurnContext
@@ -44,6 +44,8 @@ def gather(
         previous_message_at=previous,
         open_question=memory.open_question(turn.user, today=local.date(), now=now),
         complexity=prepared.complexity,
+        number=turn.number,
+        guidance=tuple(peanut_gallery.active(turn)),
     )
 
 
@@ -87,3 +89,4 @@ def record(turn: Turn, composed: Composed) -> None:
             "composed_at": timezone.now(),
         },
     )
+    peanut_gallery.count_shown(peanut_gallery.active(turn))

@@ -10,7 +10,8 @@ from celery import shared_task
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
-from conversations import collapse, sweep, turn
+from conversations import attachments, collapse, peanut_gallery, sweep, turn
+from conversations.models import Turn
 from mira_site.accounts import selectors as accounts
 from mira_site.errors import MiraError
 from mira_site.isolation import UserTask, all_users
@@ -21,7 +22,15 @@ log = structlog.get_logger(__name__)
 @shared_task(base=UserTask)
 def run_turn(user_id: str, turn_id: str) -> None:
     """Answer a turn. Never retried by itself: the person decides."""
-    turn.run(user=accounts.user(user_id), turn_id=UUID(turn_id))
+    ended = turn.run(user=accounts.user(user_id), turn_id=UUID(turn_id))
+    if ended is not None:
+        _follow_up(ended)
+
+
+@shared_task(base=UserTask)
+def observe(user_id: str, turn_id: str) -> None:
+    """Have the peanut gallery look at the talk up to this turn."""
+    peanut_gallery.observe(accounts.user(user_id), UUID(turn_id))
 
 
 @shared_task(base=UserTask, throws=(MiraError,))
@@ -40,11 +49,27 @@ def collapse_due_segments() -> None:
 
 
 @shared_task
+def delete_unsent_files() -> None:
+    """Files that were uploaded a day ago and never sent."""
+    with all_users("deletion of unsent files", routine=True):
+        attachments.delete_unsent(at=timezone.now())
+
+
+@shared_task
 def sweep_turns() -> None:
     """End turns of dead workers, queue lost ones again."""
     sweep.interrupt_lost(at=timezone.now())
     for user_id, turn_id in sweep.queued_too_long(at=timezone.now()):
         run_turn.delay(user_id, turn_id)
+
+
+def _follow_up(ended: Turn) -> None:
+    """What a turn leaves to do once its answer is out. Without the queue it is left undone."""
+    try:
+        if peanut_gallery.is_due(ended):
+            observe.delay(str(ended.user_id), str(ended.pk))
+    except QueueUnavailable as error:
+        log.warning("turn.not_followed_up", reason=type(error).__name__)
 
 
 def start_collapses(user_id: UUID, segment_ids: Collection[UUID]) -> None:

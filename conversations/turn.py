@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from conversations import (
     events,
+    file_blocks,
     offline,
     presenting,
     prompt,
@@ -78,11 +79,11 @@ class Draft:
         self.timings_ms.setdefault(step, round((time.perf_counter() - self.started) * 1000, 1))
 
 
-def run(*, user: User, turn_id: UUID) -> None:
-    """Answer a queued turn. A turn that was taken or stopped meanwhile is left alone."""
+def run(*, user: User, turn_id: UUID) -> Turn | None:
+    """Answer a queued turn; the turn as it ended. None if it was taken or stopped meanwhile."""
     turn = threads.claim_turn(user, turn_id, at=timezone.now())
     if turn is None:
-        return
+        return None
     draft = Draft()
     with (
         structlog.contextvars.bound_contextvars(turn=turn.short_id),
@@ -103,6 +104,7 @@ def run(*, user: User, turn_id: UUID) -> None:
         situation.record(turn, draft.composed)
     if turn.status in (Turn.Status.DONE, Turn.Status.STOPPED):
         _note_accesses(turn, draft)
+    return turn
 
 
 def _note_accesses(turn: Turn, draft: Draft) -> None:
@@ -151,7 +153,12 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
         draft.composed = composed
         draft.mark("composed")
         tools = ToolContext(
-            user=turn.user, turn_id=turn.pk, segment_id=turn.segment_id, now=now, said=(asked,)
+            user=turn.user,
+            turn_id=turn.pk,
+            segment_id=turn.segment_id,
+            now=now,
+            said=(asked,),
+            lowest_read=file_blocks.read_class(composed.window),
         )
         yield from _stream_reply(turn, draft, composed.request, context, tools, watch)
     else:

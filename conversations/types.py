@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from conversations.models import Message
+from conversations.models import Message, Observation
 from memory.types import ForgetReceipt, OpenQuestion, Recalled, Resting
 
 # What shall become of the memories that rest on a message alone, when it is deleted or edited.
@@ -55,7 +55,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
-    """Everything a trinket may look at. `now` is in the person's zone."""
+    """Everything a trinket may look at. `now` is in the person's zone; `number` is the turn's."""
 
     person: PersonView
     now: datetime
@@ -65,6 +65,8 @@ class TurnContext:
     previous_message_at: datetime | None
     open_question: OpenQuestion | None = None
     complexity: Complexity = "complex"
+    number: int = 1
+    guidance: tuple[Observation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ def test_the_sections_and_their_order_are_these():
         ("HUD", "clock"),
         ("HUD", "memories"),
         ("HUD", "open_question"),
+        ("HUD", "guidance"),
     ]
 
 
