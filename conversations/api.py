@@ -60,6 +60,7 @@ class Chat(APIView):
             user=request.user,
             text=given.validated_data["message"],
             client_id=given.validated_data.get("client_id") or uuid.uuid4(),
+            file_ids=given.validated_data.get("attachments", []),
         )
         if request.accepted_renderer.media_type == EventStreamRenderer.media_type:
             return _event_stream(request, turn)

@@ -38,7 +38,7 @@ class SendFrame(BaseModel):
 
     text: str
     client_id: UUID
-    attachments: list[UUID] = Field(default_factory=list, max_length=0)
+    attachments: list[UUID] = Field(default_factory=list)
 
 
 class ResumeFrame(BaseModel):
@@ -160,7 +160,12 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
             user = accounts.user(self.user_id)
             if not user.is_active:
                 return False
-            services.accept_message(user=user, text=frame.text, client_id=frame.client_id)
+            services.accept_message(
+                user=user,
+                text=frame.text,
+                client_id=frame.client_id,
+                file_ids=frame.attachments,
+            )
             return True
 
     def _stop(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from conversations.models import Message, Segment, SurfacedMemory, ToolCall, Turn
+from conversations.models import Attachment, Message, Segment, SurfacedMemory, ToolCall, Turn
 from conversations.types import CameOf, Deleted
 from memory.types import ForgetReceipt, LinkedMemory, Memory, MemorySource, Recalled, SourceRef, Why
 
@@ -112,6 +112,24 @@ def message(row: Message) -> dict[str, Any]:
         "is_partial": row.is_partial,
         "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
         "tools": tools(row.turn.tool_calls.all()) if answered and row.turn else [],
+        "attachments": [
+            attachment(file)
+            for file in (row.attachments.all() if row.role == Message.Role.USER else ())
+        ],
+    }
+
+
+def attachment(row: Attachment) -> dict[str, Any]:
+    """What a file is; what is in it has an address of its own."""
+    return {
+        "id": str(row.pk),
+        "name": row.name,
+        "media_type": row.media_type,
+        "size": row.size,
+        "width": row.width,
+        "height": row.height,
+        "pages": row.pages,
+        "url": f"/api/v1/files/{row.pk}/content/",
     }
 
 

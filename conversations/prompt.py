@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conversations import replay
+from conversations import file_blocks, replay
 from conversations.constants import HISTORY_BUDGET_TOKENS, REPLY_MAX_TOKENS
 from conversations.models import Message
 from conversations.trinkets.base import Slot, in_order
@@ -50,6 +50,7 @@ def compose(context: TurnContext, history: Sequence[Message]) -> Composed:
     shown = [one.text for one in sections if one.slot == Slot.HUD]
     hud = "\n".join(["<hud>", *shown, "</hud>"])
     kept = window(history)
+    file_blocks.load(kept)
     *earlier, newest = kept
     messages = replay.joined([said for message in earlier for said in replay.said_again(message)])
     before: tuple[Block, ...] = ()
@@ -57,7 +58,10 @@ def compose(context: TurnContext, history: Sequence[Message]) -> Composed:
         # An unanswered message stands before this one, or the result of a tool after which nothing
         # was said; a user turn may not follow a user turn.
         before = replay.blocks(messages.pop())
-    question = ChatMessage(role="user", content=(*before, Text(text=hud), Text(text=newest.text)))
+    files = file_blocks.blocks(newest)
+    question = ChatMessage(
+        role="user", content=(*before, Text(text=hud), *files, Text(text=newest.text))
+    )
     if messages:
         last = messages[-1]
         messages[-1] = ChatMessage(role=last.role, content=last.content, cached=True)

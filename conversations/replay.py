@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conversations import file_blocks
 from conversations.constants import REPLAYED_RESULT_MAX_CHARS
 from conversations.models import Message, ToolCall
 from mira_site import tokens
@@ -13,8 +14,13 @@ from mira_site.llm import types as llm
 def said_again(message: Message) -> list[llm.ChatMessage]:
     """One message of the thread; several where tools were used, since results are the user's.
 
-    Empty for a message without text. Expects `turn__tool_calls` prefetched.
+    Empty for a message that holds nothing. Expects `turn__tool_calls` and `attachments`
+    prefetched, and file_blocks.load.
     """
+    files = file_blocks.blocks(message)
+    if files:
+        content = (*files, llm.Text(text=message.text)) if message.text else files
+        return [llm.ChatMessage(role="user", content=content)]
     if not message.text:
         return []
     role: llm.Role = "user" if message.role == Message.Role.USER else "assistant"
@@ -40,7 +46,8 @@ def said_again(message: Message) -> list[llm.ChatMessage]:
 def cost_tokens(message: Message) -> int:
     """What the message costs in a prompt."""
     used = "".join(f"{call.name}{call.input}{_shown(call)}" for call in _calls(message).values())
-    return tokens.estimate(message.text) + (tokens.estimate(used) if used else 0)
+    said = tokens.estimate(message.text) + (tokens.estimate(used) if used else 0)
+    return said + file_blocks.cost_tokens(message)
 
 
 def joined(messages: Sequence[llm.ChatMessage]) -> list[llm.ChatMessage]:

@@ -10,6 +10,8 @@ from django.db.models import Count, Prefetch, QuerySet
 
 from conversations import presenting, stream
 from conversations.aftermath import what_came_of as what_came_of
+from conversations.attachments import file as file
+from conversations.attachments import file_content as file_content
 from conversations.constants import HISTORY_MESSAGES_MAX, RECENT_SUMMARIES
 from conversations.models import Message, Segment, SurfacedMemory, Turn
 from conversations.types import Summary
@@ -38,6 +40,7 @@ def _whole_turns(user: User) -> QuerySet[Turn]:
         "messages__segment",
         _surfaced(user, "messages__turn__surfaced"),
         "messages__turn__tool_calls",
+        "messages__attachments",
     )
 
 
@@ -53,7 +56,7 @@ def messages(user: User) -> QuerySet[Message]:
     return (
         Message.objects.for_user(user)
         .select_related("segment", "turn")
-        .prefetch_related(_surfaced(user, "turn__surfaced"), "turn__tool_calls")
+        .prefetch_related(_surfaced(user, "turn__surfaced"), "turn__tool_calls", "attachments")
         .order_by("-position")
     )
 
@@ -103,7 +106,7 @@ def history(turn: Turn) -> list[Message]:
         .filter(segment_id=turn.segment_id, position__lte=asked.position)
         .defer("search_vector")
         .select_related("turn")
-        .prefetch_related("turn__tool_calls")
+        .prefetch_related("turn__tool_calls", "attachments")
         .order_by("-position")[:HISTORY_MESSAGES_MAX]
     )
     return list(reversed(newest))

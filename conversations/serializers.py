@@ -10,14 +10,11 @@ from conversations.models import Message, Segment, Turn
 class ChatRequest(serializers.Serializer):
     message = serializers.CharField(trim_whitespace=False, allow_blank=True)
     client_id = serializers.UUIDField(required=False)
-    attachments = serializers.ListField(child=serializers.UUIDField(), required=False)
-
-    def validate_attachments(self, value: list[object]) -> list[object]:
-        if value:
-            raise serializers.ValidationError(
-                "Files cannot be attached yet. Send the message without."
-            )
-        return value
+    attachments = serializers.ListField(
+        child=serializers.UUIDField(),
+        required=False,
+        help_text="Ids of files from POST files/, each sent once; then the message may be empty.",
+    )
 
 
 class MessagesQuery(serializers.Serializer):
@@ -92,6 +89,21 @@ class ToolUsedOut(serializers.Serializer):
     summary = serializers.CharField()
 
 
+class FileUpload(serializers.Serializer):
+    file = serializers.FileField(help_text="At most 20 MB; the type is found by content.")
+
+
+class FileOut(serializers.Serializer):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    media_type = serializers.CharField()
+    size = serializers.IntegerField(help_text="Bytes that are kept: pictures are made smaller.")
+    width = serializers.IntegerField(allow_null=True)
+    height = serializers.IntegerField(allow_null=True)
+    pages = serializers.IntegerField(allow_null=True)
+    url = serializers.CharField(help_text="Where its content is.")
+
+
 class MessageOut(serializers.Serializer):
     id = serializers.UUIDField()
     role = serializers.ChoiceField(choices=Message.Role.choices)
@@ -104,6 +116,7 @@ class MessageOut(serializers.Serializer):
     is_partial = serializers.BooleanField()
     surfaced = SurfacedOut(many=True)
     tools = ToolUsedOut(many=True)
+    attachments = FileOut(many=True)
 
 
 class MessagePage(serializers.Serializer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from kombu.exceptions import OperationalError as QueueUnavailable
 
 from conversations import (
     amending,
+    attachments,
     collapse,
     events,
     presenting,
@@ -22,7 +24,7 @@ from conversations import (
 )
 from conversations.constants import MESSAGE_MAX_CHARS
 from conversations.events import Event
-from conversations.models import Message, Segment, Turn
+from conversations.models import Attachment, Message, Segment, Turn
 from conversations.types import Afterlife, Deleted, Rederiving
 from memory import services as memory
 from mira_site.accounts import services as accounts
@@ -32,16 +34,19 @@ from mira_site.errors import BadRequest, Conflict, EventsUnavailable
 log = structlog.get_logger(__name__)
 
 
-def accept_message(*, user: User, text: str, client_id: UUID) -> Turn:
+def accept_message(
+    *, user: User, text: str, client_id: UUID, file_ids: Sequence[UUID] = ()
+) -> Turn:
     """Store a message of the person, open its turn and queue it. Stored first, whatever follows.
 
-    The same `client_id` again returns the turn it made. Raises BadRequest on empty or oversized
-    text, Conflict while another turn is open.
+    A message of files alone needs no text. The same `client_id` again returns the turn it made.
+    Raises BadRequest on empty or oversized text and for files that cannot go with it, Conflict
+    while another turn is open.
     """
-    text = _clean(text)
+    text = _clean(text, may_be_blank=bool(file_ids))
     try:
         with transaction.atomic():
-            return _accept(user, text, client_id)
+            return _accept(user, text, client_id, file_ids)
     except IntegrityError:
         # Two sends of one client_id met before either held the lock of a thread that was not there.
         known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
@@ -50,7 +55,7 @@ def accept_message(*, user: User, text: str, client_id: UUID) -> Turn:
         return known
 
 
-def _accept(user: User, text: str, client_id: UUID) -> Turn:
+def _accept(user: User, text: str, client_id: UUID, file_ids: Sequence[UUID]) -> Turn:
     after = _last_event_id(user)
     thread = threads.lock_thread(user)
     known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
@@ -72,18 +77,19 @@ def _accept(user: User, text: str, client_id: UUID) -> Turn:
         resume_after=after,
     )
     message = threads.append(thread, segment, turn=turn, role=Message.Role.USER, text=text, at=now)
+    attachments.give(user, message, file_ids)
     if accounts.record_use(user=user, at=now):
         memory.begin_use_day(user=user, at=now)
-    log.info("message.accepted", turn=turn.short_id, characters=len(text))
+    log.info("message.accepted", turn=turn.short_id, characters=len(text), files=len(file_ids))
     transaction.on_commit(partial(_announce_and_queue, turn, message), robust=True)
     return turn
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, *, may_be_blank: bool = False) -> str:
     """NUL and half a surrogate pair cannot be stored; all else is kept as it was written."""
     text = text.replace("\x00", "").strip()
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if not text:
+    if not text and not may_be_blank:
         raise BadRequest("Write something first.", fields={"message": "This may not be blank."})
     if len(text) > MESSAGE_MAX_CHARS:
         detail = f"A message may have at most {MESSAGE_MAX_CHARS:,} characters."
@@ -106,6 +112,16 @@ def _announce_and_queue(turn: Turn, message: Message) -> None:
     }
     stream.publish(turn.user_id, Event(type=events.TURN_STARTED, turn_id=str(turn.pk), body=body))
     queue_turn(turn)
+
+
+def keep_file(*, user: User, name: str, content: bytes) -> Attachment:
+    """Keep an uploaded file until it is sent, for a day at most; see attachments.keep."""
+    return attachments.keep(user, name=name, content=content, at=timezone.now())
+
+
+def discard_file(*, user: User, file_id: UUID) -> None:
+    """Delete a file that was not sent. Raises NotFound, Conflict."""
+    attachments.discard(user, file_id)
 
 
 def queue_turn(turn: Turn) -> None:

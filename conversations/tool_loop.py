@@ -15,19 +15,21 @@ from uuid import UUID, uuid4
 import structlog
 from django.utils import timezone
 
+from conversations import file_blocks
 from conversations.constants import (
     TOOL_CALLS_MAX,
     TOOL_FAILURES_MAX,
     TOOL_IDENTICAL_MAX,
 )
 from memory.types import Trust
-from mira_site.errors import LLMUnavailable
+from mira_site.errors import LLMBadKey, LLMContextTooLong, LLMRefused, LLMUnavailable
 from mira_site.llm import client
 from mira_site.llm.types import (
     Block,
     ChatMessage,
     Finished,
     ModelRequest,
+    StreamEvent,
     Text,
     TextDelta,
     ThinkingDelta,
@@ -110,7 +112,7 @@ def _streamed(
     request: ModelRequest, should_stop: Callable[[], bool], *, apart: bool
 ) -> Generator[TextDelta | ThinkingDelta, None, Finished]:
     """One step. `apart`: something was said before, so its text begins a paragraph."""
-    for event in client.stream(request, should_stop=should_stop):
+    for event in _opened(request, should_stop):
         if isinstance(event, TextDelta):
             if apart:
                 yield TextDelta(text=PARAGRAPH)
@@ -121,6 +123,24 @@ def _streamed(
         elif isinstance(event, Finished):
             return event
     raise LLMUnavailable("The model's answer broke off. Try again.")
+
+
+def _opened(request: ModelRequest, should_stop: Callable[[], bool]) -> Iterator[StreamEvent]:
+    """The provider's events. A file that it refuses is named instead, or nothing more could be
+    said as long as the file is in the prompt: a damaged PDF, a picture for a model without eyes.
+    """
+    has_begun = False
+    try:
+        for event in client.stream(request, should_stop=should_stop):
+            has_begun = True
+            yield event
+    except LLMRefused as error:
+        is_other = has_begun or isinstance(error, LLMBadKey | LLMContextTooLong)
+        bare = None if is_other else file_blocks.without(request)
+        if bare is None:
+            raise
+        log.warning("turn.files_refused")
+        yield from client.stream(bare, should_stop=should_stop)
 
 
 def _goes_on(finished: Finished, guard: _Guard, *, has_spoken: bool) -> bool:

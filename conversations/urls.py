@@ -5,13 +5,16 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from conversations import api as operations
-from conversations import views
+from conversations import files_api, views
 
 pages: list[URLPattern | URLResolver] = [
     path("", views.chat, name="chat"),
 ]
 api: list[URLPattern | URLResolver] = [
     path("chat/", operations.Chat.as_view()),
+    path("files/", files_api.Files.as_view()),
+    path("files/<uuid:file_id>/", files_api.FileDetail.as_view()),
+    path("files/<uuid:file_id>/content/", files_api.FileContent.as_view()),
     path("turns/<uuid:turn_id>/", operations.TurnDetail.as_view()),
     path("turns/<uuid:turn_id>/stop/", operations.TurnStop.as_view()),
     path("turns/<uuid:turn_id>/retry/", operations.TurnRetry.as_view()),

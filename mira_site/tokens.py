@@ -1,4 +1,4 @@
-"""The one estimate of a text's tokens: for budgets and windows, before a provider has counted."""
+"""The one estimate of tokens: for budgets and windows, before a provider has counted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from math import ceil
 # models counts about 30 % more: 2.7. Scripts outside ASCII take two to four bytes a character and
 # about one token a character, so counting bytes errs on the high side for them too.
 BYTES_PER_TOKEN = 2.7
+PIXELS_PER_TOKEN = 750
+TOKENS_PER_PDF_PAGE = 2_500  # "1,500 to 3,000 per page depending on content density"
 
 
 def estimate(text: str) -> int:
@@ -18,3 +20,13 @@ def estimate(text: str) -> int:
     """
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return ceil(size / BYTES_PER_TOKEN)
+
+
+def image(width: int, height: int) -> int:
+    """Tokens of a picture; platform.claude.com, Vision."""
+    return ceil(width * height / PIXELS_PER_TOKEN)
+
+
+def pdf(pages: int) -> int:
+    """Tokens of a PDF that the provider reads itself: its text, and each page as a picture."""
+    return pages * TOKENS_PER_PDF_PAGE

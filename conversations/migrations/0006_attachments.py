@@ -32,9 +32,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "name",
-                    models.CharField(
-                        help_text="As the person's device called it.", max_length=200
-                    ),
+                    models.CharField(help_text="As the person's device called it.", max_length=200),
                 ),
                 (
                     "media_type",

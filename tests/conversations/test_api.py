@@ -24,7 +24,7 @@ NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 MESSAGE_KEYS = {
     "id", "role", "text", "content", "created_at", "edited_at", "segment", "turn", "is_partial",
-    "surfaced", "tools",
+    "surfaced", "tools", "attachments",
 }  # fmt: skip
 TURN_KEYS = {
     "id", "status", "client_id", "attempt", "message", "reply", "surfaced", "usage", "model",
