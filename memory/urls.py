@@ -11,6 +11,7 @@ from memory import (
     graph_views,
     merge_api,
     places_api,
+    recall_views,
     truth_api,
     upkeep_views,
     views,
@@ -18,6 +19,7 @@ from memory import (
 
 pages: list[URLPattern | URLResolver] = [
     path("memories/", views.memories, name="memories"),
+    path("memories/recall/", recall_views.recall, name="memory_recall"),
     path("memories/entities/", graph_views.entities_page, name="memory_entities"),
     path("memories/entities/same/", graph_views.proposals_page, name="memory_proposals"),
     path(

@@ -155,6 +155,13 @@ class Memory(Owned):
         return self.memory_type.replace("_", " ")
 
     @property
+    def chosen_place(self) -> str:
+        """Wing and room as far as somebody chose them; '' where both came by themselves."""
+        wing = "" if self.wing == DEFAULT_WING else self.wing
+        room = "" if self.room == ROOM_OF_TYPE.get(self.memory_type) else self.room
+        return " / ".join(filter(None, (wing, room)))
+
+    @property
     def trust_in_words(self) -> str:
         return wording.TRUST[self.trust]
 

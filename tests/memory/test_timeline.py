@@ -164,3 +164,17 @@ def test_nobody_sees_anothers_timeline(three_days, bob):
 def test_a_page_takes_few_statements(three_days, django_assert_max_num_queries):
     with django_assert_max_num_queries(3):
         texts(three_days, wing="life")
+
+
+def test_the_timeline_over_the_api(three_days):
+    api = APIClient()
+    api.force_login(three_days)
+    first = api.get(URL, {"limit": 2, "order": "oldest"}).json()
+    assert [item["summary"] for item in first["items"]] == ["Alice bought a boat.", "Alice sailed."]
+    assert first["items"][0].keys() == {"id", "said_at", "type", "wing", "room", "summary"}
+    query = {"limit": 2, "order": "oldest", "cursor": first["next_cursor"]}
+    second = api.get(URL, query).json()
+    assert [item["summary"] for item in second["items"]] == ["Alice rested."]
+    assert second["next_cursor"] == ""
+    refused = api.get(URL, {"type": "rumour"})
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["type"])
