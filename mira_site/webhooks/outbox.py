@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,16 +18,16 @@ log = structlog.get_logger(__name__)
 Payload = Mapping[str, Any]
 
 
-def write(user: User, event_type: str, payloads: Sequence[Payload], *, at: datetime) -> list[UUID]:
+def write(user: User, event_type: str, payloads: Iterable[Payload], *, at: datetime) -> list[UUID]:
     """One event a payload, for every endpoint that wants it. Ids of those endpoints.
 
-    One query where nobody listens. It belongs in the transaction of what it tells of: a rollback
+    One query where nobody listens: the payloads are then not even looked at. It belongs in the transaction of what it tells of: a rollback
     takes the events along.
     """
     listening = Endpoint.objects.for_user(user).wanting(event_type)
     found = list(listening.values_list("id", flat=True))
-    if found:
-        put(user, found, event_type, payloads, at=at)
+    if not found or not put(user, found, event_type, payloads, at=at):
+        return []
     return found
 
 
@@ -35,7 +35,7 @@ def put(
     user: User,
     endpoint_ids: Sequence[UUID],
     event_type: str,
-    payloads: Sequence[Payload],
+    payloads: Iterable[Payload],
     *,
     at: datetime,
 ) -> list[Delivery]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -45,15 +45,13 @@ def emit(user: User, event_type: EventType, payload: Mapping[str, Any]) -> None:
     emit_all(user, event_type, [payload])
 
 
-def emit_all(user: User, event_type: EventType, payloads: Sequence[Mapping[str, Any]]) -> None:
+def emit_all(user: User, event_type: EventType, payloads: Iterable[Mapping[str, Any]]) -> None:
     """One event a payload, all of one type, for every endpoint that wants it.
 
     Call it in the transaction of what happened. A payload is JSON of ids, types, places, counts
     and times, never a text: who hears of an event fetches the text over the API, as the person.
-    Costs one query where nobody listens.
+    Costs one query where nobody listens, and the payloads are then not even looked at.
     """
-    if not payloads:
-        return
     for endpoint_id in outbox.write(user, event_type, payloads, at=timezone.now()):
         tasks.start(user.pk, endpoint_id)
 

@@ -41,10 +41,10 @@ def test_an_event_has_one_id_for_all_who_hear_of_it(as_alice):
 
 
 def test_telling_nobody_costs_one_query(as_alice, django_assert_num_queries):
+    payloads = iter([{}])
     with django_assert_num_queries(1):
-        services.emit_all(as_alice, EventType.MEMORY_STORED, [{}] * 20)
-    with django_assert_num_queries(0):
-        services.emit_all(as_alice, EventType.MEMORY_STORED, [])
+        services.emit_all(as_alice, EventType.MEMORY_STORED, payloads)
+    assert next(payloads) == {}
 
 
 def test_nobody_hears_of_what_happens_to_somebody_else(as_alice, bob):
