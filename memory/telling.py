@@ -11,9 +11,7 @@ from uuid import UUID
 
 from memory.causality import CAUSAL
 from memory.models import ForgetReceipt, Memory, MemoryLink
-from mira_site import embeddings
 from mira_site.accounts.models import User
-from mira_site.embeddings import Vectors
 from mira_site.errors import EmbeddingsUnavailable
 from mira_site.webhooks import services as webhooks
 from mira_site.webhooks.types import EventType
