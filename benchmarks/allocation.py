@@ -1,4 +1,4 @@
-"""How good are the allocator's choices? Real candidates, rendered as MIRA does, at their real costs.
+"""How good are the allocator's choices? Real candidates, at what MIRA's own rendering costs.
 
     python -m benchmarks.allocation [--data FILE…] [--every N] [--keep FOLDER]
 
@@ -245,17 +245,20 @@ def reference(asked: Asked, budget: int) -> dict[UUID, Mode]:
 def over_optimum(asked: Sequence[Asked]) -> None:
     print(f"\n2. Value over the optimum, {SMALL} candidates, {SMALL_BUDGET} tokens:")
     print("   median, fifth percentile, least")
-    few = [replace(one, candidates=one.candidates[:SMALL]) for one in asked if one.candidates]
+    few = [
+        replace(one, candidates=one.candidates[:SMALL], likeness=one.likeness[:SMALL, :SMALL])
+        for one in asked
+        if one.candidates
+    ]
     best = [optimum(one.candidates, one.frames, SMALL_BUDGET) for one in few]
     for name, plan in PLANS.items():
         values = []
         for one in few:
-            size = len(one.candidates)
             found = allocate(
                 one.candidates,
                 budget_tokens=SMALL_BUDGET,
                 frames=one.frames,
-                similarities=one.likeness[:size, :size],
+                similarities=one.likeness,
                 plan=plan,
             )
             values.append(_modular(one, {item.id: item.mode for item in found.choices}))

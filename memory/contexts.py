@@ -4,7 +4,7 @@ rendering. The one way memory is chosen and shown: API, MCP, memory_tool, prompt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -159,7 +159,7 @@ def candidates(memories: Sequence[Recalled], *, zone: ZoneInfo) -> list[Candidat
     return [_candidate(one, rendering.forms(one, zone=zone), zone) for one in memories]
 
 
-def frames(memories: Sequence[Recalled], *, zone: ZoneInfo) -> dict[date, int]:
+def frames(memories: Sequence[Recalled], *, zone: ZoneInfo) -> dict[Hashable, int]:
     """What the line of each day costs."""
     return {
         _day(one, zone): rendering.line_tokens(rendering.heading(one.said_at, zone))

@@ -117,11 +117,30 @@ def element(
     relevance = memory.why.parts.relevance
     if relevance > RELEVANT:
         attributes["relevance"] = f"{relevance:.0%}"
-    inside = [f'<note added="{day(note.added_at, zone)}">{quoted(note.text)}</note>'
-              for note in memory.notes]  # fmt: skip
-    inside += _linked(memory.linked, zone)
+    return _with(memory, attributes, [*_notes(memory, zone), *_linked(memory.linked, zone)])
+
+
+def whole(memory: MemoryView, said: Sequence[tuple[datetime, str]], *, zone: ZoneInfo) -> str:
+    """The memory with its notes and with what was said when it was: (when, the words)."""
+    around = [
+        f'<said on="{day(at, zone)}">{quoted(words)}</said>'
+        for at, words in said
+        if words.strip() and words != memory.text
+    ]
+    attributes = _attributes(memory, zone, dated=True, wing=True)
+    return _with(memory, attributes, [*_notes(memory, zone), *around])
+
+
+def _with(memory: MemoryView, attributes: Mapping[str, str], inside: Sequence[str]) -> str:
     opening = f"<memory{_written(attributes)}>{quoted(memory.text)}"
     return "\n".join([opening, *inside, "</memory>"]) if inside else f"{opening}</memory>"
+
+
+def _notes(memory: MemoryView, zone: ZoneInfo) -> list[str]:
+    return [
+        f'<note added="{day(note.added_at, zone)}">{quoted(note.text)}</note>'
+        for note in memory.notes
+    ]
 
 
 def _linked(linked: Sequence[LinkedMemory], zone: ZoneInfo) -> Iterator[str]:
@@ -148,9 +167,13 @@ def _attributes(memory: MemoryView, zone: ZoneInfo, *, dated: bool, wing: bool) 
     return {name: value for name, value in given.items() if value}
 
 
+def trust_of(memory: MemoryView) -> Trust:
+    """Whose word it is."""
+    return _TRUST_OF.get(memory.origin, Trust.SAID)
+
+
 def _is_suspect(memory: MemoryView) -> bool:
-    trust = _TRUST_OF.get(memory.origin, Trust.SAID)
-    return instructions.reads_like_an_instruction((memory.text,), trust)
+    return instructions.reads_like_an_instruction((memory.text,), trust_of(memory))
 
 
 def _ids(memory_ids: Sequence[UUID]) -> str:

@@ -12,7 +12,7 @@ from memory import dates, graph_selectors, places, states
 from memory.causality import chain as causal_chain
 from memory.constants import SEARCH_MAX
 from memory.contexts import context, recall_context
-from memory.lookup import Found, look_up
+from memory.lookup import Found, look_up, opened
 from memory.models import Memory, MemoryQuerySet, MemorySource, Merge
 from memory.naming import names_asked_for, names_in
 from memory.past import asks_for_past
@@ -46,6 +46,7 @@ __all__ = [
     "names_asked_for",
     "names_in",
     "open_question",
+    "opened",
     "recall",
     "recall_context",
     "receipts",

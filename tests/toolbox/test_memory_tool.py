@@ -192,7 +192,39 @@ def test_outside_text_in_a_result_lowers_what_is_written_after(as_alice: User) -
     MemoryFactory(user=as_alice, text="I read that whales sleep upright.", trust=Trust.OUTSIDE)
     answer = use(context(as_alice), "search", query="whales asleep")
     assert answer.trust == Trust.OUTSIDE
-    assert 'trust="read in outside text"' in answer.text
+    assert 'origin="read in outside text"' in answer.text
+
+
+def test_a_memory_is_read_in_full_with_the_words_it_comes_from(as_alice: User) -> None:
+    row = MemoryFactory(user=as_alice, text=f"{BOAT} " + "She is blue. " * 200, wing="Harbour")
+    at = datetime(2026, 5, 8, 9, tzinfo=UTC)
+    row.sources.create(
+        user=as_alice, message_id=uuid4(), sentence="My boat is Merula.", said_at=at,
+        span="Guess what: my boat is <b>Merula</b>!",
+    )  # fmt: skip
+    name = short_ids.short(row.id)
+    assert name in use(context(as_alice), "search", query="What is the boat called?").text
+    answer = use(context(as_alice), "read_memory", memory_id=name)
+    assert row.text.strip() in answer.text
+    assert '<said on="8 May 2026">Guess what: my boat is &lt;b&gt;Merula&lt;/b&gt;!</said>' in (
+        answer.text
+    )
+    assert 'wing="Harbour"' in answer.text
+    assert answer.trust is None
+
+
+def test_what_may_not_come_up_cannot_be_read_by_its_id(as_alice: User) -> None:
+    hidden = MemoryFactory(user=as_alice, text=BOAT, quarantined_at=timezone.now())
+    with pytest.raises(NotFound):
+        use(context(as_alice), "read_memory", memory_id=short_ids.short(hidden.id))
+
+
+def test_results_without_room_are_named(as_alice: User) -> None:
+    for number in range(12):
+        MemoryFactory(user=as_alice, text=f"Boat {number}: " + "it sails on and on. " * 95)
+    answer = use(context(as_alice), "search", query="Which boat sails?", max_results=12)
+    assert answer.text.count("<memory ") + answer.text.count("mem_", answer.text.index(
+        "</results>")) == 12  # fmt: skip
 
 
 def test_links_notes_and_merges(as_alice: User) -> None:

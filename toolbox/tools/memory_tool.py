@@ -17,6 +17,7 @@ from toolbox.types import Answer, ToolContext
 
 Operation = Literal[
     "search",
+    "read_memory",
     "create_memory",
     "link_memories",
     "annotate_memory",
@@ -39,6 +40,7 @@ LinkType = Literal[
 MODEL = "model"
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "search": ("query",),
+    "read_memory": ("memory_id",),
     "create_memory": ("content",),
     "link_memories": ("source_memory_id", "target_memory_id", "link_type", "reasoning"),
     "annotate_memory": ("memory_id", "annotation"),
@@ -68,6 +70,9 @@ class Arguments(BaseModel):
     operation: Operation = Field(description="What to do; each needs the arguments it names below.")
     query: str = Field(default="", max_length=500, description="search: what to look for.")
     max_results: int = Field(default=10, ge=1, le=20, description="search: how many on a page.")
+    wing: str = Field(
+        default="", max_length=100, description="search: only in this wing, such as a project."
+    )
     page: int = Field(default=1, ge=1, le=10, description="search: which page of the results.")
     content: str = Field(
         default="",
@@ -98,7 +103,7 @@ class Arguments(BaseModel):
     bond: str = Field(
         default="", max_length=60, description="link_memories: a word or two for the relation."
     )
-    memory_id: str = Field(default="", description="annotate_memory, archive: which memory.")
+    memory_id: str = Field(default="", description="read_memory, annotate_memory, archive: which.")
     annotation: str = Field(default="", description="annotate_memory: the note.")
     memory_ids: Ids = Field(
         default_factory=list, description="touch, merge_memories: which memories."
@@ -124,6 +129,9 @@ def memory_tool(context: ToolContext, arguments: Arguments) -> Answer:
     Operations:
     - search: what is remembered about something. What comes up by itself stands in <memories>
       already; search when the answer may depend on something else that was said long ago.
+    - read_memory: one memory in full, with the words it comes from. A long memory may be shown
+      shortened: mode="fingerprint" is a line of its facts, mode="header" only its kind and date.
+      Open it before you rely on what it does not show.
     - create_memory: store a fact at once. Use it when the person asks to remember something. Facts
       that are merely said are remembered by themselves later; do not store them by hand.
     - touch: say which memories you used in your answer, so that they stay in mind.
@@ -143,18 +151,32 @@ def _search(context: ToolContext, arguments: Arguments) -> Answer:
         limit=arguments.max_results,
         page=arguments.page,
         now=context.now,
+        wing=arguments.wing.strip() or None,
     )
     if not found.count:
         nothing = "Nothing more is found." if arguments.page > 1 else "Nothing is remembered."
         return Answer(text=f"{nothing} Say so honestly.", summary="looked into memory")
     more = f"\nThere is a page {arguments.page + 1}." if found.has_more else ""
-    lowest = found.lowest if found.lowest in (Trust.OUTSIDE, Trust.TOOL) else None
+    if found.without_room:
+        names = ", ".join(found.without_room)
+        more = f"\nNo room for {names}: use read_memory, or search for something narrower.{more}"
     counted = "one memory" if found.count == 1 else f"{found.count} memories"
     return Answer(
         text=f"<results>\n{found.text}\n</results>{more}",
         summary=f"looked into memory, found {counted}",
-        trust=lowest,
+        trust=_lowering(found.lowest),
     )
+
+
+def _read(context: ToolContext, arguments: Arguments) -> Answer:
+    memory_id = selectors.resolve(context.user, arguments.memory_id)
+    text, trust = selectors.opened(context.user, memory_id, now=context.now)
+    return Answer(text=text, summary="read a memory", trust=_lowering(trust))
+
+
+def _lowering(trust: Trust | None) -> Trust | None:
+    """The class that makes what is written after it less trusted; None where it does not."""
+    return trust if trust in (Trust.OUTSIDE, Trust.TOOL) else None
 
 
 def _create(context: ToolContext, arguments: Arguments) -> Answer:
@@ -251,6 +273,7 @@ def _moment(context: ToolContext, name: str, text: str) -> datetime | None:
 
 _OPERATIONS: Mapping[str, Callable[[ToolContext, Arguments], Answer]] = {
     "search": _search,
+    "read_memory": _read,
     "create_memory": _create,
     "link_memories": _link,
     "annotate_memory": _annotate,
