@@ -25,9 +25,13 @@ def readable(user: User, segment_id: UUID) -> list[Message]:
     rows = Message.objects.for_user(user).filter(segment_id=segment_id).order_by("position")
     messages = list(rows.defer("search_vector").prefetch_related("forgotten"))
     for message in messages:
-        spans = [Span(row.start, row.end) for row in message.forgotten.all()]
-        message.text = without(message.text, spans)
+        message.text = read(message)
     return [message for message in messages if message.text.strip()]
+
+
+def read(message: Message) -> str:
+    """The message's text without what was forgotten of it."""
+    return without(message.text, [Span(row.start, row.end) for row in message.forgotten.all()])
 
 
 def without(text: str, spans: Iterable[Span]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from memory import orders, rules
-from memory.sentences import prose, sentences
+from memory.sentences import around, prose, sentences
 from memory.storage import Fact
 from memory.types import SourceMessage
 from memory.voices import own_words
@@ -37,7 +37,7 @@ def facts(message: SourceMessage, *, name: str, zone: ZoneInfo) -> list[Fact]:
     found: list[Fact] = []
     for order in given:
         held = [fact for fact in stated if fact.sources[0].sentence.startswith(order[:100])]
-        found.extend(held or rules.facts([_plainly(message, order)], name=name, zone=zone))
+        found.extend(held or _ordered(message, order, name=name, zone=zone))
     return found
 
 
@@ -47,6 +47,19 @@ def _sentences(text: str) -> list[str]:
 
 def _orders(said: Sequence[str]) -> list[str]:
     return [sentence for sentence in said if orders.is_order(sentence)]
+
+
+def _ordered(message: SourceMessage, order: str, *, name: str, zone: ZoneInfo) -> list[Fact]:
+    """What the order itself states; its source is the whole message."""
+    return [
+        replace(
+            fact,
+            sources=tuple(
+                replace(source, span=around(message.text, order)) for source in fact.sources
+            ),
+        )
+        for fact in rules.facts([_plainly(message, order)], name=name, zone=zone)
+    ]
 
 
 def _plainly(message: SourceMessage, order: str) -> SourceMessage:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memory import voices
 from memory.duplicates import normalised
 from memory.models import Trust
-from memory.sentences import best_sentence, sentences, shared_words
+from memory.sentences import around, best_sentence, sentences, shared_words
 from memory.types import SourceMessage, SourceRef
 from memory.voices import Part
 from mira_site.prompts import quoted
@@ -111,9 +111,11 @@ def _is_within(sentence: str, spoken: Sequence[_Spoken], voice: voices.Voice) ->
 
 
 def _source(one: _Spoken, voice: voices.Voice, claim: str) -> SourceRef:
+    sentence = best_sentence(one.text(voice), claim)
     return SourceRef(
         message_id=one.message.message_id,
         segment_id=one.message.segment_id,
-        sentence=best_sentence(one.text(voice), claim),
+        sentence=sentence,
+        span=around(one.message.text, sentence),
         said_at=one.message.said_at,
     )

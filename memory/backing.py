@@ -8,7 +8,7 @@ from datetime import date
 
 from memory import details
 from memory.dates import written
-from memory.sentences import best_sentence
+from memory.sentences import around, best_sentence
 from memory.types import SourceMessage, SourceRef
 from memory.voices import own_words
 
@@ -36,10 +36,12 @@ def backing(
     for message in reversed(said):
         own = own_words(message.text)
         if message.role == "user" and _says(own, text, known):
+            sentence = best_sentence(own, text)
             return SourceRef(
                 message_id=message.message_id,
                 segment_id=message.segment_id,
-                sentence=best_sentence(own, text),
+                sentence=sentence,
+                span=around(message.text, sentence),
                 said_at=message.said_at,
             )
     return None

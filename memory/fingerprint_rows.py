@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -60,6 +61,15 @@ def write(
         unique_fields=["memory"],
         update_fields=["canonical", "sha256", "fact_count", "author", "made_at"],
     )
+
+
+def retype(user: User, memory: Memory) -> None:
+    """The memory is of another type now, and says what it said."""
+    for row in Row.objects.for_user(user).filter(memory=memory):
+        found = replace(fingerprints.parse(row.canonical), type=memory.memory_type)
+        row.canonical = fingerprints.canonical(found)
+        row.sha256 = fingerprints.sha256(row.canonical)
+        row.save(update_fields=["canonical", "sha256"])
 
 
 def _named(user: User, memories: Sequence[Memory]) -> dict[UUID, list[str]]:

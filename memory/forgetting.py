@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.dispatch import Signal
 
-from memory import heirs, scores, storage, truth
+from memory import heirs, scores, spans, storage, telling, truth
 from memory.imprint import Imprint, imprint, words_of
 from memory.merging import MERGED
 from memory.models import (
@@ -69,6 +69,8 @@ def forget(user: User, memory_ids: Collection[UUID], *, at: datetime) -> ForgetR
     standing = heirs.wake(user, merged, but=doomed, imprint=forgotten.imprint, at=at)
     counts["entities"] = _delete(user, doomed | merged)
     counts += _cleaned(user, forgotten.imprint)
+    said_in = {source.message_id for source in forgotten.sources}
+    counts["spans"] = spans.forget(user, forgotten.imprint, message_ids=said_in)
     for answer in answers:
         counts.update(answer.counts)
     scores.rescore(user, now=at, memory_ids=standing)
@@ -83,6 +85,7 @@ def forget(user: User, memory_ids: Collection[UUID], *, at: datetime) -> ForgetR
             **{name: count for name, count in counts.items() if count},
         },
     )
+    telling.deleted(user, doomed | merged, receipt)
     log.info("memories.forgotten", receipt=receipt.short_id, memories=len(doomed))
     return receipt
 

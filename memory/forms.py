@@ -6,7 +6,13 @@ from typing import Any
 
 from django import forms
 
-from memory.constants import MEMORY_TYPES, PLACE_MAX_CHARS, TEXT_MAX_CHARS, TEXT_MIN_CHARS
+from memory.constants import (
+    MEMORY_TYPES,
+    PLACE_MAX_CHARS,
+    TEXT_LENGTH,
+    TEXT_MIN_CHARS,
+    VERBATIM_MAX_CHARS,
+)
 from memory.models import Memory
 from memory.states import STATES
 from mira_site.errors import RequestError
@@ -30,7 +36,8 @@ class MemoryForm(forms.Form):
     text = forms.CharField(
         label="What I remember",
         min_length=TEXT_MIN_CHARS,
-        max_length=TEXT_MAX_CHARS,
+        max_length=VERBATIM_MAX_CHARS,
+        error_messages={"min_length": TEXT_LENGTH, "max_length": TEXT_LENGTH},
         widget=forms.Textarea(attrs={"rows": 3, "autofocus": True}),
     )
     memory_type = forms.ChoiceField(

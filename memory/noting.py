@@ -7,14 +7,24 @@ this turn says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 import structlog
 from django.db import transaction
 
-from memory import asked, backing, instructions, scores, settling, storage, truth
+from memory import (
+    asked,
+    backing,
+    forgetting,
+    instructions,
+    scores,
+    settling,
+    storage,
+    telling,
+    truth,
+)
 from memory.constants import DEFAULT_TYPE, TEXT_MAX_CHARS
 from memory.models import Memory, MemoryLink, Stakes, Trust
 from memory.quoting import meaning
@@ -75,7 +85,8 @@ def note(
         expires_at=expires_at,
         trust=Trust.SAID if source else min(Trust.INFERRED, lowest_read or Trust.INFERRED),
     )
-    vectors = embeddings.embed([meaning(text)])
+    with telling.embedding(user, segment_id=segment_id):
+        vectors = embeddings.embed([meaning(text)])
     noted = _store(user, fact, vectors, segment_id, at, supersedes, asked_for=asked_for)
     log.info(
         "memory.noted",
@@ -98,11 +109,13 @@ def note_asked(*, user: User, message: SourceMessage, at: datetime) -> Kept:
     facts = asked.facts(message, name=name, zone=accounts.zone(user))
     if not facts:
         return Kept()
-    vectors = embeddings.embed([meaning(fact.text) for fact in facts])
+    with telling.embedding(user, segment_id=message.segment_id):
+        vectors = embeddings.embed([meaning(fact.text) for fact in facts])
     with transaction.atomic():
         storage.lock(user)
         if (known := _kept(user, message)).memory_ids:
             return known
+        facts = [_unspanned(user, fact) for fact in facts]
         ids = settling.settle(user, facts, vectors, at=at, segment_id=message.segment_id)
         rows = Memory.objects.for_user(user).filter(id__in=ids)
         rows.update(stakes=Stakes.VITAL, updated_at=at)
@@ -132,6 +145,7 @@ def _store(
     asked_for: bool,
 ) -> Noted:
     storage.lock(user)
+    fact = _unspanned(user, fact)
     before = set(Memory.objects.for_user(user).live().filter(created_at__gte=at).values_list("id"))
     (memory_id,) = storage.store(
         user, [fact], vectors, at=at, use_day=accounts.use_days(user), segment_id=segment_id
@@ -142,6 +156,14 @@ def _store(
     scores.rescore(user, now=at, memory_ids=[memory_id, *superseded, *disputed])
     memory.refresh_from_db()
     return Noted(memory=memory, was_known=was_known, superseded=superseded, disputed=disputed)
+
+
+def _unspanned(user: User, fact: Fact) -> Fact:
+    """Without the messages around it, if anything was forgotten since: they may still hold it."""
+    said_at = min((source.said_at for source in fact.sources), default=None)
+    if said_at is None or not forgetting.since(user, said_at):
+        return fact
+    return replace(fact, sources=tuple(replace(source, span="") for source in fact.sources))
 
 
 def _source(

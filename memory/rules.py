@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from memory import claims, dates, quoting, relative_dates, stakes
 from memory.constants import RULE_FACTS_MAX, STATEMENT_MAX_CHARS, STATEMENT_MIN_WORDS
-from memory.sentences import prose, sentences
+from memory.sentences import around, prose, sentences
 from memory.storage import Fact
 from memory.types import SourceMessage, SourceRef
 from memory.voices import own_words
@@ -179,6 +179,7 @@ def _fact(statement: Statement, name: str, zone: ZoneInfo) -> Fact:
                 message_id=message.message_id,
                 segment_id=message.segment_id,
                 sentence=statement.text,
+                span=around(message.text, statement.text),
                 said_at=message.said_at,
             ),
         ),

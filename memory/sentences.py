@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+SPAN_MAX_CHARS = 8_192  # of the stretch of one message that is kept around a sentence
+
 _FENCE = re.compile(r"^(```|~~~).*?(?:^\1\s*$|\Z)", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 _QUOTE = re.compile(r"^\s*>.*$", re.MULTILINE)
@@ -59,6 +61,40 @@ def best_sentence(text: str, claim: str) -> str:
     """The sentence of the text that shares most words with the claim; of equals the first."""
     found = sentences(text)
     return max(found, key=lambda one: shared_words(one, claim)) if found else text.strip()
+
+
+def around(text: str, sentence: str, *, most: int = SPAN_MAX_CHARS) -> str:
+    """The text, or of a longer one whole sentences before and behind the given one, `most` in all.
+
+    A sentence that is not in it leaves the beginning.
+    """
+    text = text.strip()
+    if len(text) <= most:
+        return text
+    places = _places(text)
+    wanted = max(text.find(sentence), 0)
+    middle = next((i for i, (_, end) in enumerate(places) if end > wanted), 0)
+    first, last = middle, middle
+    while True:
+        grown = False
+        if first > 0 and places[last][1] - places[first - 1][0] <= most:
+            first, grown = first - 1, True
+        if last + 1 < len(places) and places[last + 1][1] - places[first][0] <= most:
+            last, grown = last + 1, True
+        if not grown:
+            return text[places[first][0] : places[last][1]][:most]
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Where the sentences stand."""
+    found: list[tuple[int, int]] = []
+    end = 0
+    for sentence in sentences(text):
+        start = text.find(sentence, end)
+        if start >= 0:
+            end = start + len(sentence)
+            found.append((start, end))
+    return found or [(0, len(text))]
 
 
 def _words(text: str) -> set[str]:

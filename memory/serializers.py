@@ -21,8 +21,9 @@ from memory.constants import (
     PLACE_MAX_CHARS,
     QUERY_MAX_CHARS,
     RECALL_LIMIT_MAX,
-    TEXT_MAX_CHARS,
+    TEXT_LENGTH,
     TEXT_MIN_CHARS,
+    VERBATIM_MAX_CHARS,
 )
 from memory.graph_selectors import Around
 from memory.graph_serializers import LinkOut, MentionOut
@@ -37,6 +38,9 @@ STATES_ASKED_FOR = (*SHOWN_STATES, "faded")
 class SourceMessageOut(serializers.Serializer):
     id = serializers.UUIDField()
     sentence = serializers.CharField()
+    span = serializers.CharField(
+        allow_blank=True, help_text="The message around the sentence, as it was said."
+    )
     said_at = serializers.DateTimeField()
 
 
@@ -51,8 +55,14 @@ class MemorySerializer(serializers.ModelSerializer):
     To show links and entities the context carries `around`; see graph_selectors.around.
     """
 
-    text = serializers.CharField(min_length=TEXT_MIN_CHARS, max_length=TEXT_MAX_CHARS)
-    memory_type = serializers.ChoiceField(choices=MEMORY_TYPES, required=False)
+    text = serializers.CharField(
+        min_length=TEXT_MIN_CHARS,
+        max_length=VERBATIM_MAX_CHARS,
+        error_messages={"min_length": TEXT_LENGTH, "max_length": TEXT_LENGTH},
+    )
+    memory_type = serializers.ChoiceField(
+        choices=MEMORY_TYPES, required=False, help_text="Left out: the text decides."
+    )
     wing = serializers.CharField(max_length=PLACE_MAX_CHARS, allow_blank=True, required=False)
     room = serializers.CharField(max_length=PLACE_MAX_CHARS, allow_blank=True, required=False)
     importance = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True)
@@ -123,6 +133,7 @@ class MemorySerializer(serializers.ModelSerializer):
             {
                 "id": str(source.message_id),
                 "sentence": source.sentence,
+                "span": source.span,
                 "said_at": serializers.DateTimeField().to_representation(source.said_at),
             }
             for source in memory.sources.all()

@@ -15,48 +15,14 @@ from django.db.models import Q
 
 from memory.imprint import INFLECTION_MAX, Imprint
 from memory.models import MemorySource
-from memory.sentences import sentences
+from memory.sentences import SPAN_MAX_CHARS as SPAN_MAX_CHARS
+from memory.sentences import around
 from mira_site.accounts.models import User
 
-SPAN_MAX_CHARS = 8_192  # of one message
 SPANS_MAX_CHARS = 65_536  # of one memory in all; spec recall 1.1
 PREFIX_MIN = 3  # letters of a word that are looked for at least
 
 _WORD = re.compile(r"\w+")
-
-
-def around(text: str, sentence: str, *, most: int = SPAN_MAX_CHARS) -> str:
-    """The text, or of a longer one whole sentences before and behind the given one, `most` in all.
-
-    A sentence that is not in it leaves the beginning.
-    """
-    text = text.strip()
-    if len(text) <= most:
-        return text
-    places = _places(text)
-    wanted = max(text.find(sentence), 0)
-    middle = next((i for i, (_, end) in enumerate(places) if end > wanted), 0)
-    first, last = middle, middle
-    while True:
-        grown = False
-        if first > 0 and places[last][1] - places[first - 1][0] <= most:
-            first, grown = first - 1, True
-        if last + 1 < len(places) and places[last + 1][1] - places[first][0] <= most:
-            last, grown = last + 1, True
-        if not grown:
-            return text[places[first][0] : places[last][1]][:most]
-
-
-def _places(text: str) -> list[tuple[int, int]]:
-    """Where the sentences stand."""
-    found: list[tuple[int, int]] = []
-    end = 0
-    for sentence in sentences(text):
-        start = text.find(sentence, end)
-        if start >= 0:
-            end = start + len(sentence)
-            found.append((start, end))
-    return found or [(0, len(text))]
 
 
 _BOUND = """

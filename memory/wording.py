@@ -35,6 +35,7 @@ _COUNTED = (
     ("entities", "name that nothing else mentions", "names that nothing else mentions"),
     ("uses", "trace of its use", "traces of its use"),
     ("revisions", "earlier wording", "earlier wordings"),
+    ("spans", "passage quoted elsewhere", "passages quoted elsewhere"),
     ("notes", "note", "notes"),
     ("reasons", "reason given elsewhere", "reasons given elsewhere"),
     ("surfaced", "answer it had come up for", "answers it had come up for"),
