@@ -95,6 +95,7 @@ def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving
         message.reread_due_at = now
     message.save(update_fields=["text", "content", "edited_at", "reread_due_at"])
     _carry_over(user, message, before)
+    memory.message_changed(user=user, message_id=message.pk, text=passages.read(message))
     _forget_reasons(user, message)
     _settle(user, thread, message.segment, at=now, edited=[message.pk])
     log.info("message.edited", message=message.short_id, came_of_it=what_came_of_it)

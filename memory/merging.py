@@ -16,7 +16,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
-from memory import derived, details, instructions, scores, storage
+from memory import derived, details, instructions, scores, spans, storage, telling
 from memory.constants import (
     MERGE_MAX_SOURCES,
     MERGE_TEXT_MIN_CHARS,
@@ -116,6 +116,8 @@ def swap(user: User, staged: StagedMerge, *, author: Author, at: datetime) -> Me
     )
     result = _result(user, parts, staged, moments, at)
     result.save(force_insert=True)
+    telling.archived(user, parts, reason=MERGED)
+    telling.stored(user, [result])
     _copy_belongings(user, result, staged.memory_ids)
     derived.write(user, [result], at=at)
     merge: Merge = Merge.objects.create(
@@ -320,6 +322,7 @@ def _commonest(values: Sequence[str]) -> str:
 def _copy_belongings(user: User, result: Memory, ids: Sequence[UUID]) -> None:
     """Sources, notes, accesses, mentions, links, open conflicts of the parts, without repeats."""
     MemorySource.objects.bulk_create(_sources(user, result, ids))
+    spans.bound(user, [result.id])
     notes = Annotation.objects.for_user(user).filter(memory__in=ids).order_by("-created_at", "id")
     Annotation.objects.bulk_create(_copies(notes, result, same=lambda one: one.text))
     accesses = MemoryAccess.objects.for_user(user).filter(memory__in=ids)
@@ -346,6 +349,7 @@ def _sources(user: User, result: Memory, ids: Sequence[UUID]) -> list[MemorySour
             merged[row.message_id] = _copy(row, memory=result)
         elif row.sentence not in known.sentence:
             known.sentence = f"{known.sentence} {row.sentence}".strip()
+            known.span = max(known.span, row.span, key=len)
     return list(merged.values())
 
 

@@ -17,29 +17,34 @@ from memory import (
     clearing,
     derived,
     extraction,
+    fingerprint_rows,
+    fingerprint_rules,
     forgetting,
     linking,
     mentions,
     merging,
     noting,
+    passages,
     places,
     quarantine,
     rereading,
     scores,
     settling,
+    spans,
     storage,
     tasks,
+    telling,
     tending,
     truth,
     upkeep,
     work,
 )
 from memory.constants import (
-    DEFAULT_TYPE,
     MEMORY_TYPES,
     REASON_MAX_CHARS,
-    TEXT_MAX_CHARS,
+    TEXT_LENGTH,
     TEXT_MIN_CHARS,
+    VERBATIM_MAX_CHARS,
 )
 from memory.duplicates import text_hash
 from memory.forgetting import being_forgotten as being_forgotten
@@ -85,7 +90,8 @@ def remember(
     if done := _already(user, segment_id):
         return done
     found = extraction.extract(user, messages, now=at)
-    vectors = embeddings.embed([meaning(fact.text) for fact in found.facts])
+    with telling.embedding(user, segment_id=segment_id):
+        vectors = embeddings.embed([meaning(fact.text) for fact in found.facts])
     with transaction.atomic():
         storage.lock(user)
         if done := _already(user, segment_id):
@@ -112,7 +118,7 @@ def create(
     *,
     user: User,
     text: str,
-    memory_type: str = DEFAULT_TYPE,
+    memory_type: str | None = None,
     wing: str = "",
     room: str = "",
     importance: float | None = None,
@@ -122,13 +128,15 @@ def create(
 ) -> Memory:
     """Store one memory that the person wrote; if it is known already, that one is returned.
 
+    Without a `memory_type` the text decides. A text that the embedding model cannot read at once is
+    found by each of its passages.
     `importance` is the person's word, and stands; without it the memory is scored.
     Raises BadRequest for a field that cannot be stored, DependencyError without embeddings.
     """
     fields = _checked(
         {
             "text": text,
-            "memory_type": memory_type,
+            "memory_type": fingerprint_rules.type_of(text) if memory_type is None else memory_type,
             "wing": wing,
             "room": room,
             "happens_at": happens_at,
@@ -136,12 +144,13 @@ def create(
         }
     )
     weight = _checked({"importance": importance})["importance"]
-    vectors = embeddings.embed([meaning(fields["text"])])
+    with telling.embedding(user):
+        vectors, (cut,) = passages.embed([fields["text"]])
     with transaction.atomic():
         storage.lock(user)
         (memory_id,) = storage.store(
             user,
-            [Fact(**fields, trust=trust)],
+            [Fact(**fields, trust=trust, cut=cut)],
             vectors,
             at=timezone.now(),
             use_day=accounts.use_days(user),
@@ -186,18 +195,21 @@ def edit(
     fields = _checked({name: value for name, value in given.items() if value is not UNCHANGED})
     if "importance" in fields:
         fields["importance_by_person"] = fields.pop("importance")
-    vector = embeddings.embed([meaning(fields["text"])])[0] if "text" in fields else None
+    with telling.embedding(user):
+        vectors, cuts = passages.embed([fields["text"]] if "text" in fields else [])
     with transaction.atomic():
         storage.lock(user)
         memory = _locked(user, memory_id)
         fields |= places.moved(user, memory, fields)
         _keep_wording(memory, fields.get("text", memory.text))
-        _apply(memory, fields, vector)
+        _apply(memory, fields, vectors)
         _refuse_twin(user, memory)
         memory.save(update_fields=[*fields, "text_hash", "embedding", "speaker", "updated_at"])
         if "text" in fields:
             mentions.read_again(user, memory, at=timezone.now())
-            derived.write(user, [memory], at=timezone.now())
+            derived.write(user, [memory], at=timezone.now(), cuts={memory.id: cuts[0]})
+        elif "memory_type" in fields:
+            fingerprint_rows.retype(user, memory)
         _rescore(memory)
     log.info("memory.edited", memory=memory.short_id, fields=sorted(fields))
     return memory
@@ -214,6 +226,7 @@ def archive(*, user: User, memory_id: UUID, reason: str) -> Memory:
         memory.archived_at = timezone.now()
         memory.archive_reason = reason[:REASON_MAX_CHARS]
         memory.save(update_fields=["archived_at", "archive_reason", "updated_at"])
+        telling.archived(user, [memory], reason=memory.archive_reason)
         log.info("memory.archived", memory=memory.short_id)
     return memory
 
@@ -261,6 +274,13 @@ def finish_forgetting(*, user: User, before: datetime) -> None:
 def drop_sources(*, user: User, message_ids: Collection[UUID]) -> int:
     """The messages are gone: memories no longer rest on them. Returns the sources deleted."""
     return forgetting.drop_sources(user, message_ids)
+
+
+def message_changed(*, user: User, message_id: UUID, text: str) -> None:
+    """A message says `text` now, without what was forgotten of it: memories quote the new one."""
+    with transaction.atomic():
+        storage.lock(user)
+        spans.message_changed(user, message_id, text)
 
 
 def reread(
@@ -373,13 +393,13 @@ def _rescore(memory: Memory) -> None:
     memory.refresh_from_db(fields=["importance", "scored_at"])
 
 
-def _apply(memory: Memory, fields: Mapping[str, Any], vector: Vectors | None) -> None:
+def _apply(memory: Memory, fields: Mapping[str, Any], vectors: Vectors) -> None:
     for name, value in fields.items():
         setattr(memory, name, value)
     memory.text_hash = text_hash(memory.text, memory.happens_at)
     memory.speaker = speaker(memory.text)
-    if vector is not None:
-        memory.embedding = vector
+    if len(vectors):
+        memory.embedding = vectors[0]
 
 
 def _refuse_twin(user: User, memory: Memory) -> None:
@@ -402,8 +422,8 @@ def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _objection(name: str, value: Any) -> str:
     """What is wrong with the value, or ''."""
-    if name == "text" and not TEXT_MIN_CHARS <= len(value) <= TEXT_MAX_CHARS:
-        return f"Write between {TEXT_MIN_CHARS} and {TEXT_MAX_CHARS} characters."
+    if name == "text" and not TEXT_MIN_CHARS <= len(value) <= VERBATIM_MAX_CHARS:
+        return TEXT_LENGTH
     if name in {"wing", "room"}:
         return places.objection(places.tidy(value))
     if name == "memory_type" and value not in MEMORY_TYPES:

@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Max, OuterRef, Q, Subquery
 from django.db.models.functions import Greatest
 
-from memory import derived, mentions, orders, places
+from memory import causes, derived, mentions, orders, places, spans, telling
 from memory.claims import Claim
 from memory.constants import (
     DUPLICATE_COSINE,
@@ -27,9 +27,11 @@ from memory.constants import (
 )
 from memory.details import lost
 from memory.duplicates import says_the_same, text_hash
+from memory.fingerprints import Fingerprint
 from memory.instructions import reads_like_an_instruction
 from memory.models import Memory, MemorySource, Stakes, Trust
 from memory.naming import Named
+from memory.passages import Cut
 from memory.quoting import meaning, speaker, without_name
 from memory.types import SourceRef
 from mira_site.accounts.models import User
@@ -41,7 +43,8 @@ class Fact:
     """A memory that is not stored yet; `named` is None if nobody looked for names yet.
 
     `repeats`, `replaces` and `contradicts` are memories as a model judged; `claim` is what the
-    statement claims, as read by rule. `said_at` dates what has no sources.
+    statement claims, as read by rule. `said_at` dates what has no sources. `fingerprint` holds the
+    fields that a model gave, `cut` the passages of a long text where they are made already.
     """
 
     text: str
@@ -60,6 +63,8 @@ class Fact:
     replaces: tuple[UUID, ...] = ()
     contradicts: tuple[UUID, ...] = ()
     claim: Claim | None = None
+    fingerprint: Fingerprint | None = None
+    cut: Cut | None = None
 
 
 def lock(user: User) -> None:
@@ -106,6 +111,7 @@ def place(
     spelt = places.Spellings(user)
     free = _free_position(user, segment_id)
     memories: list[Memory] = []
+    stored: dict[UUID, Fact] = {}
     sources: list[MemorySource] = []
     ids: list[UUID] = []
     for fact, vector in zip(facts, vectors, strict=True):
@@ -116,6 +122,7 @@ def place(
             memory.position = free + len(memories)
             memory.wing, memory.room = spelt.settle(fact.wing, fact.room, fact.memory_type)
             memories.append(memory)
+            stored[memory.id] = fact
             known.add(memory.id, fact, vector)
             memory_id = memory.id
         if fact.trust >= known.trust[memory_id]:  # hearsay lends nothing to the person's word
@@ -125,11 +132,20 @@ def place(
     for memory in memories:
         memory.trust = known.trust[memory.id]
     Memory.objects.bulk_create(memories)
+    telling.stored(user, memories)
     known.raise_trust(user, set(ids))
     MemorySource.objects.bulk_create(sources, ignore_conflicts=True)
+    spans.bound(user, {source.memory_id for source in sources})
     known.say_again(user, set(ids))
     mentions.attach(user, _named(user, list(zip(ids, facts, strict=True))), at=at)
-    derived.write(user, memories, at=at)
+    derived.write(
+        user,
+        memories,
+        at=at,
+        given={key: fact.fingerprint for key, fact in stored.items() if fact.fingerprint},
+        cuts={key: fact.cut for key, fact in stored.items() if fact.cut},
+    )
+    causes.link(user, memories, at=at)
     return ids
 
 
@@ -325,5 +341,6 @@ def _source_rows(
             segment_id=source.segment_id,
             message_id=source.message_id,
             sentence=source.sentence,
+            span=source.span,
             said_at=source.said_at,
         )
