@@ -15,7 +15,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
-from memory import storage
+from memory import storage, telling
 from memory.constants import AGED_AFTER_DAYS
 from memory.models import Memory, MemoryAccess, MemoryQuerySet, Stakes
 from mira_site import tokens
@@ -50,6 +50,8 @@ def archive_aged(*, user: User, now: datetime, dry_run: bool = False) -> Archive
         Memory.objects.for_user(user).filter(id__in=ids).update(
             archived_at=now, archive_reason=AGED, updated_at=now
         )
+        gone = Memory.objects.for_user(user).filter(id__in=ids).defer("embedding")
+        telling.archived(user, gone, reason=AGED)
         log.info("memories.aged", **counts)
     return ArchivedAged(
         counts=dict(counts), tokens=sum(tokens.estimate(text) for _, _, text in rows)

@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from memory import visibility
+from memory import telling, visibility
 from memory.causality import CAUSE_END
 from memory.cues import Cue, cues
 from memory.models import Memory, MemoryLink, Stakes
@@ -66,6 +66,7 @@ def link(user: User, memories: Sequence[Memory], *, at: datetime) -> list[Memory
     ]
     if made:
         MemoryLink.objects.bulk_create(made, ignore_conflicts=True)
+        telling.linked(user, made)
         log.info("causes.detected", links=len(made), types=sorted({one.link_type for one in made}))
     return made
 

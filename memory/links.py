@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from django.db import DatabaseError, connection, transaction
 
-from memory import visibility
+from memory import telling, visibility
 from memory.constants import LINK_WEIGHT
 from memory.models import Memory, MemoryLink
 from memory.storage import lock
@@ -102,6 +102,8 @@ def connect(
             "created_at": at,
         },
     )
+    if made:
+        telling.linked(user, [link])
     log.info("memory.linked", link=link.short_id, type=link_type, author=author, replaced=not made)
     return link  # type: ignore[no-any-return]
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from memory import extraction, forgetting, settling, storage
+from memory import extraction, forgetting, settling, storage, telling
 from memory.quoting import meaning
 from memory.types import SourceMessage
 from mira_site import embeddings
@@ -28,7 +28,8 @@ def read(
     WorkLeftDue if something was forgotten since `at`: the messages may hold it.
     """
     found = extraction.extract(user, messages, now=at)
-    vectors = embeddings.embed([meaning(fact.text) for fact in found.facts])
+    with telling.embedding(user, segment_id=segment_id):
+        vectors = embeddings.embed([meaning(fact.text) for fact in found.facts])
     with transaction.atomic():
         storage.lock(user)
         refuse_forgotten(user, at=at)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from memory import scoring, storage
+from memory import scoring, storage, telling
 from memory.dates import start_of
 from memory.models import Memory, MemoryAccess, MemoryLink
 from mira_site.accounts import selectors as accounts
@@ -269,4 +269,8 @@ def archive_faded(user: User, *, now: datetime) -> Archived:
         .exclude(happens_at__gte=today)
         .update(archived_at=now, archive_reason=FADED, updated_at=now)
     )
+    for count, reason in ((faded, FADED), (expired, EXPIRED)):
+        if count:
+            gone = Memory.objects.for_user(user).filter(archived_at=now, archive_reason=reason)
+            telling.archived(user, gone.defer("embedding"), reason=reason)
     return Archived(faded=faded, expired=expired)

@@ -18,7 +18,18 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, Field, ValidationError
 
-from memory import accesses, links, lookup, merging, scores, short_ids, storage, tending, truth
+from memory import (
+    accesses,
+    links,
+    lookup,
+    merging,
+    scores,
+    short_ids,
+    storage,
+    telling,
+    tending,
+    truth,
+)
 from memory.constants import CURATION_SEARCH
 from memory.merging import StagedMerge
 from memory.models import Memory, MemoryAccess, MemoryLink, MemoryRevision
@@ -398,9 +409,10 @@ class Desk:
 
     def _end(self, at: datetime) -> None:
         mine = Memory.objects.for_user(self.user)
-        mine.live().filter(id__in=self.archived).update(
-            archived_at=at, archive_reason=ARCHIVED, updated_at=at
-        )
+        rows = mine.live().filter(id__in=self.archived)
+        if rows.update(archived_at=at, archive_reason=ARCHIVED, updated_at=at):
+            gone = mine.filter(archived_at=at, archive_reason=ARCHIVED).defer("embedding")
+            telling.archived(self.user, gone, reason=ARCHIVED)
         mine.filter(id__in=self.handed).update(tended_at=at)
         accesses.record(
             self.user,

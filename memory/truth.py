@@ -16,7 +16,7 @@ import structlog
 from django.db import connection, transaction
 from django.db.models import F, Max, Min, Q, QuerySet
 
-from memory import links
+from memory import links, telling
 from memory.models import Conflict, Memory, MemoryLink
 from memory.past import asks_for_past, span
 from memory.storage import lock
@@ -389,6 +389,6 @@ def _settle_conflicts(user: User, newer_id: UUID, older_id: UUID, *, at: datetim
 
 def _put_away(user: User, memory_id: UUID, *, at: datetime) -> None:
     reopen_replaced_by(user, memory_id, at=at)
-    Memory.objects.for_user(user).live().filter(id=memory_id).update(
-        archived_at=at, archive_reason=SETTLED_AGAINST, updated_at=at
-    )
+    row = Memory.objects.for_user(user).filter(id=memory_id)
+    if row.live().update(archived_at=at, archive_reason=SETTLED_AGAINST, updated_at=at):
+        telling.archived(user, row.defer("embedding"), reason=SETTLED_AGAINST)
