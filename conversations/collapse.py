@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from conversations import (
     events,
+    file_blocks,
     passages,
     presenting,
     staleness,
@@ -187,12 +188,13 @@ def _were_read(user: User, segment: Segment, *, before: datetime) -> None:
 
 
 def _sources(messages: Sequence[Message]) -> list[SourceMessage]:
+    """As memory reads them: what was said, and that files came with it, not what is in those."""
     return [
         SourceMessage(
             message_id=message.pk,
             segment_id=message.segment_id,
             role="user" if message.role == Message.Role.USER else "assistant",
-            text=message.text,
+            text="\n\n".join(filter(None, (message.text, file_blocks.mention(message)))),
             said_at=message.created_at,
         )
         for message in messages

@@ -37,6 +37,7 @@ REFERRED_NAMES = 3  # of the messages before, the latest first
 KEPT_SIMILARITY = 0.40  # cosine to the newest message from which a surfaced memory stays
 KEPT_SHARE = 0.5  # of a memory's telling words in the last messages that makes it stay
 OFFLINE_QUOTES = 5  # memories quoted by an answer without a model
+OFFLINE_FILES = 5  # named in a trace without a model
 OFFLINE_TRACE_SENTENCES = 4  # as many as a model is asked for
 SUMMARY_MAX_CHARS = (
     120_000  # of a transcript in one request; more is cut in the middle, and says so

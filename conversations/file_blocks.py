@@ -103,7 +103,9 @@ def _is_file(block: llm.Block) -> bool:
 
 
 def _attached(message: Message) -> list[Attachment]:
-    return list(message.attachments.all()) if message.role == Message.Role.USER else []
+    """Only what the person said comes with files, once it is stored."""
+    may_have = message.role == Message.Role.USER and not message._state.adding
+    return list(message.attachments.all()) if may_have else []
 
 
 def _shown(message: Message) -> Iterator[tuple[Attachment, str]]:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
-from conversations import passages, staleness, tasks
+from conversations import attachments, passages, staleness, tasks
 from conversations.constants import TELLING_WORDS_MAX
 from conversations.models import Message, Segment, SurfacedMemory, ToolCall
 from conversations.passages import Span
@@ -37,6 +37,7 @@ def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
         "passages": passages.store(user, _passages(user, forgotten, touched)),
         "reasons": staleness.forget_reasons(user, _quoting_reasons(user, forgotten)),
         "tool_calls": _emptied_calls(user, forgotten),
+        "files": attachments.close_telling(user, forgotten.imprint, touched, at=forgotten.at),
         "summaries": staleness.make_stale(user, touched, at=forgotten.at, titles=told_in),
     }
     staleness.take_back_claims(user)

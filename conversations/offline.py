@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
-from conversations.constants import OFFLINE_QUOTES, OFFLINE_TRACE_SENTENCES
+from conversations.constants import OFFLINE_FILES, OFFLINE_QUOTES, OFFLINE_TRACE_SENTENCES
 from memory.types import Kept, OpenQuestion, Recalled
 
 NOT_CONFIGURED = (
@@ -16,6 +16,8 @@ NOT_CONFIGURED = (
     "Whoever runs this server can set `ANTHROPIC_API_KEY` or `ANTHROPIC_BASE_URL`."
 )
 KEPT = "I will keep that."
+UNSEEN_FILE = "I cannot look into a file without a language model; it stays with your message."
+UNSEEN_FILES = "I cannot look into files without a language model; they stay with your message."
 HELD_BACK = (
     "That reads like an instruction to me, so I have put it aside: it does not come up before you "
     "have looked at it under [held back](/memories/held-back/)."
@@ -49,18 +51,21 @@ def reply(
     notice: str,
     kept: Kept = NOTHING_KEPT,
     question: OpenQuestion | None = None,
+    files: int = 0,
 ) -> str:
     """Markdown: why there is no real answer, what was recalled, with dates and sources.
 
     `kept` is what the person asked to remember in this turn, as it was stored; `question` what
-    else there is to ask.
+    else there is to ask; `files` how many came with the message.
     """
     parts = [notice]
+    if files:
+        parts.append(UNSEEN_FILE if files == 1 else UNSEEN_FILES)
     if kept.memory_ids:
         parts.append(HELD_BACK if kept.is_held_back else KEPT)
     if surfaced:
         parts.append(_quotes(surfaced, zone))
-    elif not kept.memory_ids:
+    elif not kept.memory_ids and not files:
         parts.append("Nothing of what I remember fits this.")
     if question is not None:
         parts.append(_asked(question))
@@ -98,17 +103,20 @@ def title(texts: Sequence[str]) -> str:
     return " ".join(picked.values()) or "A short exchange"
 
 
-def trace(texts: Sequence[str], *, name: str, opened: datetime) -> str:
+def trace(texts: Sequence[str], *, name: str, opened: datetime, files: Sequence[str] = ()) -> str:
     """Three to four sentences in MIRA's voice around the person's own words.
 
     `texts` are the person's messages in order; the sentences that share most words with the whole
-    are taken, in order. `opened` is in the person's zone.
+    are taken, in order. `opened` is in the person's zone; `files` are the names of what was sent.
     """
     sentences = [
         part.strip() for text in texts for part in SENTENCE_END.split(text) if part.strip()
     ]
     day = f"{opened:%d %B %Y}".lstrip("0")
+    sent = [f"{name} sent me {_listed(files)}."] if files else []
     if not sentences:
+        if sent:
+            return " ".join([f"On {day} I was with {name}.", *sent])
         return f"On {day} I was with {name}; nothing was said that I could keep."
     weights = Counter(
         word.casefold()
@@ -119,7 +127,13 @@ def trace(texts: Sequence[str], *, name: str, opened: datetime) -> str:
     ranked = sorted(range(len(sentences)), key=lambda i: (-_weight(sentences[i], weights), i))
     chosen = sorted(ranked[: OFFLINE_TRACE_SENTENCES - 1])
     quotes = [f"{name} said: “{_shortened(sentences[i])}”" for i in chosen]
-    return " ".join([f"On {day} I talked with {name}.", *quotes])
+    return " ".join([f"On {day} I talked with {name}.", *quotes, *sent])
+
+
+def _listed(files: Sequence[str]) -> str:
+    named = ", ".join(f"“{name}”" for name in files[:OFFLINE_FILES])
+    more = len(files) - OFFLINE_FILES
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def precis(texts: Sequence[str], *, name: str, opened: datetime) -> str:

@@ -20,13 +20,13 @@ class Span(NamedTuple):
 def readable(user: User, segment_id: UUID) -> list[Message]:
     """The messages of a segment, oldest first, their texts without what was forgotten.
 
-    What is left blank by that is left out. Do not save them.
+    What is left blank by that is left out, unless files came with it. Do not save them.
     """
     rows = Message.objects.for_user(user).filter(segment_id=segment_id).order_by("position")
-    messages = list(rows.defer("search_vector").prefetch_related("forgotten"))
+    messages = list(rows.defer("search_vector").prefetch_related("forgotten", "attachments"))
     for message in messages:
         message.text = read(message)
-    return [message for message in messages if message.text.strip()]
+    return [one for one in messages if one.text.strip() or one.attachments.all()]
 
 
 def read(message: Message) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from conversations import peanut_gallery, selectors
+from conversations import file_blocks, peanut_gallery, selectors
 from conversations.models import ComposedContext, ContextSection, Message, Turn
 from conversations.prompt import Composed
 from conversations.types import PersonView, Prepared, TurnContext
@@ -39,6 +39,7 @@ def gather(
         person=person,
         now=local,
         question=history[-1].text,
+        files=tuple(file_blocks.names(history[-1])),
         summaries=summaries,
         surfaced=tuple(recalled),
         previous_message_at=previous,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, Field, field_validator
 
-from conversations import offline, selectors
+from conversations import file_blocks, offline, selectors
 from conversations.constants import SUMMARY_MAX_CHARS
 from conversations.models import Message, Segment
 from mira_site import embeddings
@@ -65,17 +65,20 @@ def summarise(user: User, segment: Segment, messages: Sequence[Message]) -> Segm
     opened = accounts.local_now(user, segment.opened_at)
     closed = accounts.local_now(user, segment.last_message_at)
     said = [message.text for message in messages if message.role == Message.Role.USER]
+    files = [file for message in messages for file in file_blocks.names(message)]
+    subjects = said if any(said) else files
 
     def by_rule() -> SummaryAnswer:
         return SummaryAnswer(
-            trace=offline.trace(said, name=name, opened=opened),
-            precis=offline.precis(said, name=name, opened=opened)[:1200],
-            title=offline.title(said)[:TITLE_MAX],
+            trace=offline.trace(said, name=name, opened=opened, files=files),
+            precis=offline.precis(subjects, name=name, opened=opened)[:1200],
+            title=offline.title(subjects)[:TITLE_MAX],
             complexity=offline.complexity(len(messages), sum(len(text) for text in said)),
         )
 
     if not messages:  # all of it was forgotten: nothing to ask a model about
         return _summary(by_rule(), by_model=False)
+    file_blocks.load(messages)
     outcome = SUMMARY.ask_outcome(
         {
             "opened": f"{opened:%A, %d %B %Y, %H:%M}",
@@ -104,7 +107,7 @@ def transcript(messages: Sequence[Message], *, name: str) -> str:
     """Who said what, escaped. A very long one loses its middle and says so."""
     parts = [
         f'<said by="{quoted(name) if message.role == Message.Role.USER else "MIRA"}">'
-        f"{quoted(message.text)}</said>"
+        f"{quoted(message.text)}{file_blocks.first_lines(message)}</said>"
         for message in messages
     ]
     whole = "\n".join(parts)

@@ -286,6 +286,7 @@ def _quote(
         notice=notice,
         kept=remembering.keep_asked(turn.user, asked),
         question=context.open_question,
+        files=len(context.files),
     )
     draft.model = OFFLINE_MODEL
     yield _delta(turn, draft.text)

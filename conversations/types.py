@@ -64,6 +64,7 @@ class TurnContext:
     surfaced: tuple[Recalled, ...]
     previous_message_at: datetime | None
     open_question: OpenQuestion | None = None
+    files: tuple[str, ...] = ()
     complexity: Complexity = "complex"
     number: int = 1
     guidance: tuple[Observation, ...] = ()
