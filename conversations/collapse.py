@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from conversations import (
+    compaction,
     events,
     file_blocks,
     passages,
@@ -33,6 +34,8 @@ from memory import services as memory
 from memory.types import SourceMessage
 from mira_site.accounts.models import User
 from mira_site.errors import MiraError
+from mira_site.webhooks import services as webhooks
+from mira_site.webhooks.types import EventType
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +86,7 @@ def close(*, user: User, segment_id: UUID, at: datetime, quiet: bool = False) ->
         return False
     segment.status = Segment.Status.COLLAPSING
     segment.save(update_fields=["status"])
+    compaction.forget(user, [segment_id])
     return True
 
 
@@ -214,15 +218,17 @@ def _postpone(user: User, segment: Segment, error: MiraError) -> None:
 
 
 def _complete(user: User, segment: Segment) -> None:
-    _save_step(
-        user,
-        segment,
-        status=Segment.Status.COLLAPSED,
-        collapsed_at=segment.collapsed_at or timezone.now(),
-        claimed_until=None,
-        next_attempt_at=None,
-        error_code="",
-    )
+    with transaction.atomic():
+        _save_step(
+            user,
+            segment,
+            status=Segment.Status.COLLAPSED,
+            collapsed_at=segment.collapsed_at or timezone.now(),
+            claimed_until=None,
+            next_attempt_at=None,
+            error_code="",
+        )
+        _tell(user, segment)
     log.info("segment.collapsed", segment=segment.short_id, attempts=segment.attempts)
     stream.publish(
         user.pk,
@@ -231,4 +237,18 @@ def _complete(user: User, segment: Segment) -> None:
             turn_id=None,
             body={"segment": presenting.segment(segment)},
         ),
+    )
+
+
+def _tell(user: User, segment: Segment) -> None:
+    """The person's webhooks: which one and when, not what it was about."""
+    webhooks.emit(
+        user,
+        EventType.SEGMENT_COLLAPSED,
+        {
+            "segment": str(segment.pk),
+            "opened_at": segment.opened_at.isoformat(),
+            "last_message_at": segment.last_message_at.isoformat(),
+            "is_summary_by_model": segment.is_summary_by_model,
+        },
     )

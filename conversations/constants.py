@@ -83,3 +83,10 @@ OBSERVED_TURNS = 10  # that one observation looks at; spec cognition 2.2
 OBSERVED_MESSAGES_MIN = 3  # fewer say nothing; spec cognition 2.2
 OBSERVED_TURNS_LATE = 2  # an observation that comes later than this after its turn is dropped
 GUIDANCE_TURNS = 2  # turns of the person that an advice lives; spec cognition 2.2
+
+COMPACTION_TRIGGER_TOKENS = 40_000  # of a prompt, from which on it is told in short; spec conv. 4
+COMPACTION_RAW_TURNS = 10  # newest turns that stay word for word; spec conversations 4
+COMPACTION_CLAIM_S = 300  # one compaction of a segment at a time; spec conversations 4
+BRIEF_MIN_CHARS = 300  # a shorter brief is no brief
+BRIEF_MIN_SHARE = 0.02  # of what it tells
+BRIEF_MAX_TOKENS = 6_000

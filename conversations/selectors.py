@@ -13,7 +13,14 @@ from conversations.aftermath import what_came_of as what_came_of
 from conversations.attachments import file as file
 from conversations.attachments import file_content as file_content
 from conversations.constants import HISTORY_MESSAGES_MAX, RECENT_SUMMARIES
-from conversations.models import Message, Segment, SurfacedMemory, Turn
+from conversations.models import (
+    CompactionBrief,
+    ComposedContext,
+    Message,
+    Segment,
+    SurfacedMemory,
+    Turn,
+)
 from conversations.types import Summary
 from mira_site.accounts.models import User
 from mira_site.errors import EventsUnavailable, NotFound
@@ -98,12 +105,30 @@ def segment(user: User, segment_id: UUID) -> Segment:
     return found
 
 
+def brief(turn: Turn) -> CompactionBrief | None:
+    """What tells the older messages of the turn's segment, if they were compacted."""
+    rows = CompactionBrief.objects.for_user(turn.user_id)
+    found: CompactionBrief | None = rows.filter(segment_id=turn.segment_id).first()
+    return found
+
+
+def prompt_tokens(turn: Turn) -> int:
+    """How long the turn's prompt was: as counted by the provider, or as estimated."""
+    rows = ComposedContext.objects.for_user(turn.user_id).filter(turn=turn)
+    counted, estimated = rows.values_list("counted_tokens", "tokens").first() or (0, 0)
+    return counted or estimated
+
+
 def history(turn: Turn) -> list[Message]:
-    """The messages of the turn's segment up to and including the one it answers, oldest first."""
+    """The messages of the turn's segment up to and including the one it answers, oldest first,
+    without those that its brief tells.
+    """
     asked: Message = turn.messages.get(role=Message.Role.USER)
+    told = brief(turn)
+    told_to = min(told.covered_to_position, asked.position - 1) if told else 0
     newest = (
         Message.objects.for_user(turn.user_id)
-        .filter(segment_id=turn.segment_id, position__lte=asked.position)
+        .filter(segment_id=turn.segment_id, position__gt=told_to, position__lte=asked.position)
         .defer("search_vector")
         .select_related("turn")
         .prefetch_related("turn__tool_calls", "attachments")

@@ -47,11 +47,15 @@ def gather(
         complexity=prepared.complexity,
         number=turn.number,
         guidance=tuple(peanut_gallery.active(turn)),
+        brief=selectors.brief(turn),
     )
 
 
-def record(turn: Turn, composed: Composed) -> None:
-    """Keep what is sent, for the page that shows it; sections alike in many turns are kept once."""
+def record(turn: Turn, composed: Composed, *, counted_tokens: int) -> None:
+    """Keep what was sent, for the page that shows it; sections alike in many turns are kept once.
+
+    `counted_tokens` is what the provider counted of the first request, 0 if it did not come to it.
+    """
     wanted = {
         (one.name, hashlib.sha256(one.text.encode()).hexdigest()): one for one in composed.sections
     }
@@ -87,6 +91,7 @@ def record(turn: Turn, composed: Composed) -> None:
             "last_position": max(positions, default=None),
             "history_tokens": composed.history_tokens,
             "tokens": composed.tokens,
+            "counted_tokens": counted_tokens,
             "composed_at": timezone.now(),
         },
     )

@@ -10,7 +10,7 @@ from celery import shared_task
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
-from conversations import attachments, collapse, peanut_gallery, sweep, turn
+from conversations import attachments, collapse, compaction, peanut_gallery, selectors, sweep, turn
 from conversations.models import Turn
 from mira_site.accounts import selectors as accounts
 from mira_site.errors import MiraError
@@ -63,9 +63,17 @@ def sweep_turns() -> None:
         run_turn.delay(user_id, turn_id)
 
 
+@shared_task(base=UserTask)
+def compact(user_id: str, segment_id: str) -> None:
+    """Tell the older part of a segment in short."""
+    compaction.compact(accounts.user(user_id), UUID(segment_id))
+
+
 def _follow_up(ended: Turn) -> None:
     """What a turn leaves to do once its answer is out. Without the queue it is left undone."""
     try:
+        if compaction.is_due(ended, selectors.prompt_tokens(ended)):
+            compact.delay(str(ended.user_id), str(ended.segment_id))
         if peanut_gallery.is_due(ended):
             observe.delay(str(ended.user_id), str(ended.pk))
     except QueueUnavailable as error:

@@ -63,6 +63,7 @@ class Draft:
     is_stopped: bool = False
     open_question: OpenQuestion | None = None
     composed: prompt.Composed | None = None
+    counted_tokens: int = 0  # of the first request, by the provider
     started: float = field(default_factory=time.perf_counter)
     timings_ms: dict[str, float] = field(default_factory=dict)
 
@@ -101,7 +102,7 @@ def run(*, user: User, turn_id: UUID) -> Turn | None:
             **{f"{step}_ms": at for step, at in draft.timings_ms.items()},
         )
     if draft.composed is not None:  # not before the answer: nobody shall wait for it
-        situation.record(turn, draft.composed)
+        situation.record(turn, draft.composed, counted_tokens=draft.counted_tokens)
     if turn.status in (Turn.Status.DONE, Turn.Status.STOPPED):
         _note_accesses(turn, draft)
     return turn
@@ -209,6 +210,7 @@ def _stream_reply(
                 yield from bundle.add(event.text)
             elif isinstance(event, Usage):
                 draft.usage = event
+                draft.counted_tokens = draft.counted_tokens or event.prompt_tokens
             elif isinstance(event, tool_loop.Ended):
                 draft.model, draft.is_stopped = event.model, event.was_stopped
             else:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from conversations.models import Message, Observation
+from conversations.models import CompactionBrief, Message, Observation
 from memory.types import ForgetReceipt, OpenQuestion, Recalled, Resting
 
 # What shall become of the memories that rest on a message alone, when it is deleted or edited.
@@ -68,6 +68,7 @@ class TurnContext:
     complexity: Complexity = "complex"
     number: int = 1
     guidance: tuple[Observation, ...] = ()
+    brief: CompactionBrief | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

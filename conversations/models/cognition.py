@@ -63,6 +63,9 @@ class ComposedContext(Owned):
     last_position = models.PositiveBigIntegerField(null=True, blank=True)
     history_tokens = models.PositiveIntegerField(default=0)
     tokens = models.PositiveIntegerField(default=0, help_text="Estimate of the whole request.")
+    counted_tokens = models.PositiveIntegerField(
+        default=0, help_text="The same, as the provider counted it; 0 if it did not."
+    )
     effort = models.CharField(max_length=10, blank=True, default="")
     composed_at = models.DateTimeField()
 

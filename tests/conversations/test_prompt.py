@@ -34,6 +34,7 @@ def test_the_sections_and_their_order_are_these():
         ("CONSTANT", "persona"),
         ("SEGMENT", "person"),
         ("SEGMENT", "continuation"),
+        ("SEGMENT", "brief"),
         ("HUD", "clock"),
         ("HUD", "memories"),
         ("HUD", "open_question"),
