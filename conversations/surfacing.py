@@ -7,17 +7,26 @@ from datetime import datetime
 from uuid import UUID
 
 from conversations import phrases, selectors
-from conversations.constants import KEPT_SHARE, KEPT_SIMILARITY, SURFACED_MAX
+from conversations.constants import (
+    KEPT_SHARE,
+    KEPT_SIMILARITY,
+    SURFACED_BUDGET_TOKENS,
+    SURFACED_MAX,
+)
 from conversations.models import Message, Turn
 from conversations.types import Prepared
 from memory import selectors as memory
 from memory.types import Compared, Recalled
+from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 
 
 def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
-    """Memories for a message that was prepared for; the kept ones first."""
-    return memory.recall(
+    """Memories for a message that was prepared for; the kept ones first.
+
+    Only those that the prompt has room for: what the model did not see did not come up.
+    """
+    found = memory.recall(
         turn.user,
         prepared.phrases,
         limit=SURFACED_MAX,
@@ -26,6 +35,11 @@ def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
         kept_ids=prepared.kept_ids,
         past=prepared.past,
     )
+    context = memory.context(
+        found, budget_tokens=SURFACED_BUDGET_TOKENS, zone=accounts.zone(turn.user)
+    )
+    seen = {item.memory.id for item in context.items}
+    return [one for one in found if one.id in seen]
 
 
 def kept(
