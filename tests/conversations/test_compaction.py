@@ -23,8 +23,7 @@ BRIEF = {
 def long_talk(me, fake_anthropic):
     """Fourteen answered turns."""
     fake_anthropic.on("reply").says("I see, the boat.")
-    turns = [say(me, f"Number {number}: the boat lies in Piran.") for number in range(14)]
-    return turns
+    return [say(me, f"Number {number}: the boat lies in Piran.") for number in range(14)]
 
 
 def segment_of(turns) -> Segment:
