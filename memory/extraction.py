@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from memory import attribution, dates, neighbours, quoting, rules
+from memory import attribution, dates, fingerprint_fields, neighbours, quoting, rules
 from memory import stakes as stakes_by_words
 from memory.constants import (
     ASSISTANT_TEXT_MAX_CHARS,
@@ -143,6 +143,9 @@ class ExtractedMemory(BaseModel):
         description="What it would cost to have forgotten it.",
         json_schema_extra={"enum": list(_STAKES)},
     )
+    fingerprint: Annotated[
+        fingerprint_fields.GivenFields | None, BeforeValidator(fingerprint_fields.fields)
+    ] = Field(default=None, description="What the statement says, field by field.")
     repeats: KnownIds = Field(
         default_factory=list, description="Ids of known memories that say the same already."
     )
@@ -287,11 +290,11 @@ def _fact(memory: ExtractedMemory, reading: _Reading) -> Fact | None:
         text = quoting.as_read(reading.name, text)
     stakes = _STAKES.get(memory.stakes or "")
     replaces = reading.ids(memory.replaces)
+    is_claim = is_outside and memory.memory_type in _OF_THE_PERSON
+    kind = DEFAULT_TYPE if is_claim else memory.memory_type
     return Fact(
         text=text,
-        memory_type=DEFAULT_TYPE
-        if is_outside and memory.memory_type in _OF_THE_PERSON
-        else memory.memory_type,
+        memory_type=kind,
         happens_at=dates.parsed(memory.happens_at or "", reading.zone),
         expires_at=dates.parsed(memory.expires_at or "", reading.zone),
         named=None if memory.entities is None else tuple(memory.entities),
@@ -299,6 +302,7 @@ def _fact(memory: ExtractedMemory, reading: _Reading) -> Fact | None:
         stakes=stakes_by_words.of(text) if stakes is None else stakes,
         sources=backing.sources,
         repeats=() if replaces else reading.ids(memory.repeats),
+        fingerprint=fingerprint_fields.fingerprint(memory.fingerprint, text=text, memory_type=kind),
         replaces=replaces,
         contradicts=tuple(one for one in reading.ids(memory.contradicts) if one not in replaces),
     )

@@ -134,8 +134,10 @@ def moment(user: User, text: str) -> datetime | None:
 
 
 def _with_sources(found: MemoryQuerySet) -> MemoryQuerySet:
-    """With sources in one more query; vectors and lexemes stay in the database."""
+    """With fingerprints, and sources in one more query; vectors, lexemes stay in the database."""
     sources = MemorySource.objects.order_by("said_at", "message_id")
-    return found.defer("embedding", "search_vector").prefetch_related(
-        Prefetch("sources", queryset=sources)
+    return (
+        found.defer("embedding", "search_vector")
+        .select_related("fingerprint")
+        .prefetch_related(Prefetch("sources", queryset=sources))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, datetime
 from functools import cache
 from typing import Any
@@ -25,9 +26,10 @@ from memory.constants import (
     TEXT_MIN_CHARS,
     VERBATIM_MAX_CHARS,
 )
+from memory.fingerprint_personal import PERSONAL
 from memory.graph_selectors import Around
 from memory.graph_serializers import LinkOut, MentionOut
-from memory.models import ForgetReceipt, Memory, Stakes, Trust
+from memory.models import Fingerprint, ForgetReceipt, Memory, Stakes, Trust
 from memory.types import Mode
 
 QUARANTINED = "quarantined"
@@ -47,6 +49,34 @@ class SourceMessageOut(serializers.Serializer):
 class SourceOut(serializers.Serializer):
     segment = serializers.UUIDField(allow_null=True)
     messages = SourceMessageOut(many=True)
+
+
+class RejectedOut(serializers.Serializer):
+    name = serializers.CharField()
+    note = serializers.CharField(required=False)
+
+
+class PersonalFactOut(serializers.Serializer):
+    key = serializers.ChoiceField(choices=PERSONAL)
+    value = serializers.CharField()
+
+
+class FingerprintOut(serializers.Serializer):
+    """What a memory says, field by field; a field it says nothing of is left out."""
+
+    type = serializers.ChoiceField(choices=MEMORY_TYPES)
+    date = serializers.DateField()
+    entities = serializers.ListField(child=serializers.CharField(), required=False)
+    subjects = serializers.ListField(child=serializers.CharField(), required=False)
+    decision = serializers.CharField(required=False)
+    rejected = RejectedOut(many=True, required=False)
+    reasons = serializers.ListField(child=serializers.CharField(), required=False)
+    validated_by = serializers.CharField(required=False)
+    assignee = serializers.CharField(required=False)
+    deadline = serializers.CharField(required=False)
+    facts = PersonalFactOut(many=True, required=False)
+    fact_count = serializers.IntegerField()
+    author = serializers.ChoiceField(choices=Fingerprint.Author.choices)
 
 
 class MemorySerializer(serializers.ModelSerializer):
@@ -71,6 +101,7 @@ class MemorySerializer(serializers.ModelSerializer):
     trust = serializers.SerializerMethodField()
     stakes = serializers.SerializerMethodField()
     source = serializers.SerializerMethodField()  # type: ignore[assignment]
+    fingerprint = serializers.SerializerMethodField()
     links = serializers.SerializerMethodField()
     entities = serializers.SerializerMethodField()
 
@@ -95,6 +126,7 @@ class MemorySerializer(serializers.ModelSerializer):
             "created_at",
             "updated_at",
             "source",
+            "fingerprint",
             "links",
             "entities",
         )
@@ -140,6 +172,14 @@ class MemorySerializer(serializers.ModelSerializer):
         ]
         segment = memory.source_segment_id
         return {"segment": str(segment) if segment else None, "messages": messages}
+
+    @extend_schema_field(FingerprintOut(allow_null=True))
+    def get_fingerprint(self, memory: Memory) -> dict[str, Any] | None:
+        """What it says, field by field; null for one that was stored before there were any."""
+        row: Fingerprint | None = getattr(memory, "fingerprint", None)
+        if row is None:
+            return None
+        return {**json.loads(row.canonical), "fact_count": row.fact_count, "author": row.author}
 
     @extend_schema_field(LinkOut(many=True))
     def get_links(self, memory: Memory) -> list[dict[str, Any]]:

@@ -51,7 +51,8 @@ def test_a_memory_shows_the_fields_of_the_contract(api, boat, segment):
     assert set(body) == {
         "id", "text", "wing", "room", "memory_type", "importance", "happens_at", "expires_at",
         "valid_from", "valid_until", "trust", "stakes", "state", "is_archived", "archived_at",
-        "created_at", "updated_at", "source", "links", "entities",
+        "created_at", "updated_at", "source", "fingerprint", "links",
+        "entities",
     }  # fmt: skip
     assert (body["trust"], body["stakes"], body["state"]) == ("said", "ordinary", "active")
     assert body["is_archived"] is False
@@ -62,6 +63,7 @@ def test_a_memory_shows_the_fields_of_the_contract(api, boat, segment):
             {
                 "id": str(segment.messages[0].message_id),
                 "sentence": "My boat is called Merula.",
+                "span": "My boat is called Merula.",
                 "said_at": "2026-11-28T12:00:00Z",
             }
         ],
@@ -197,7 +199,7 @@ def test_a_memory_can_be_written_changed_and_forgotten(api):
     [
         ({}, "text"),
         ({"text": " "}, "text"),
-        ({"text": "x" * 2001}, "text"),
+        ({"text": "x" * 65_537}, "text"),
         ({"text": "Alice sails.", "importance": 2}, "importance"),
         ({"text": "Alice sails.", "memory_type": "gossip"}, "memory_type"),
         ({"text": "Alice sails.", "happens_at": "soon"}, "happens_at"),

@@ -171,7 +171,7 @@ def test_creating_what_is_known_returns_the_known_one(as_alice):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("text", "x"), ("text", "x" * 2001), ("memory_type", "gossip"), ("importance", 1.5)],
+    [("text", "x"), ("text", "x" * 65_537), ("memory_type", "gossip"), ("importance", 1.5)],
 )
 def test_a_field_that_cannot_be_stored_is_refused_by_name(as_alice, field, value):
     with pytest.raises(BadRequest) as refused:
