@@ -29,6 +29,7 @@ MODES = {
     Mode.FINGERPRINT: "as its facts",
     Mode.HEADER: "as a mention",
 }
+BAD_BUDGET = f"Give a number of tokens from 1 to {BUDGET_TOKENS_MAX:,}."
 # What each number means, in the order they are shown: factors first, then parts of the score.
 MEANINGS = {
     "relevance": (
@@ -86,6 +87,7 @@ class RecallForm(forms.Form):
         label="Your question",
         required=False,
         max_length=QUERY_MAX_CHARS,
+        error_messages={"max_length": f"Ask in at most {QUERY_MAX_CHARS:,} characters."},
         widget=forms.TextInput(
             attrs={
                 "type": "search",
@@ -100,9 +102,14 @@ class RecallForm(forms.Form):
         required=False,
         min_value=1,
         max_value=BUDGET_TOKENS_MAX,
+        error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), BAD_BUDGET),
         widget=forms.NumberInput(attrs={"list": "recall-budgets", "inputmode": "numeric"}),
     )
-    wing = forms.ChoiceField(label="Wing", required=False)
+    wing = forms.ChoiceField(
+        label="Wing",
+        required=False,
+        error_messages={"invalid_choice": "There is no such wing. Choose one from the list."},
+    )
 
     def __init__(self, given: Any, wings: Sequence[Wing]) -> None:
         wing = given.get("wing", "")
@@ -129,6 +136,7 @@ def recall(request: SignedInRequest) -> HttpResponse:
     shown: dict[str, Any] = {
         "form": form,
         "is_empty": not wings,
+        "has_wings": len(wings) > 1 or "wing" in form.errors,
         "meanings": [(name, *words) for name, words in MEANINGS.items()],
         "budgets": (250, 1_000, 4_000, 16_000),
     }
