@@ -8,14 +8,14 @@ from django.http import HttpRequest
 
 from memory import graph_admin as graph_admin  # its registrations
 from memory import services
-from memory.models import Extraction, Memory, MemorySource, Work
+from memory.models import Extraction, Fingerprint, Memory, MemorySource, Work
 from mira_site.admin import CuratedAdmin, CuratedInline
 from mira_site.errors import RequestError
 
 
 class SourceInline(CuratedInline):
     model = MemorySource
-    private_fields = ("sentence",)
+    private_fields = ("sentence", "span")
 
 
 @admin.register(Memory)
@@ -64,11 +64,26 @@ class MemoryAdmin(CuratedAdmin):
 
 @admin.register(MemorySource)
 class MemorySourceAdmin(CuratedAdmin):
-    private_fields = ("sentence",)
+    private_fields = ("sentence", "span")
     list_display = ("id", "user", "memory", "message_id", "segment_id", "said_at")
     list_select_related = ("user", "memory")
     search_fields = ("=id", "=memory__id", "=message_id", "=user__username")
     ordering = ("-said_at",)
+
+
+@admin.register(Fingerprint)
+class FingerprintAdmin(CuratedAdmin):
+    """Counts alone: what a fingerprint says is the memory's text, and opens with the memory."""
+
+    fields = ("id", "user", "memory", "fact_count", "author", "made_at")
+    list_display = ("short_id", "user", "memory", "fact_count", "author", "made_at")
+    list_select_related = ("user", "memory")
+    list_filter = ("author",)
+    search_fields = ("=id", "=memory__id", "=user__username")
+    ordering = ("-made_at",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Fingerprint]:
+        return super().get_queryset(request).defer("canonical", "sha256")
 
 
 @admin.register(Extraction)

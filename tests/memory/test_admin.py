@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from memory import services
-from memory.models import Memory
+from memory.models import Fingerprint, Memory
 from tests.factories import MemoryFactory
 
 
@@ -27,7 +27,7 @@ def boat(alice, acting, segment):
         return Memory.objects.for_user(alice).get(id=memory_id)
 
 
-@pytest.mark.parametrize("model", ["memory", "memorysource", "extraction"])
+@pytest.mark.parametrize("model", ["memory", "memorysource", "extraction", "fingerprint"])
 def test_the_lists_show_no_text_of_a_person(desk, boat, model):
     response = desk.get(reverse(f"admin:memory_{model}_changelist"))
     assert response.status_code == 200
@@ -45,6 +45,15 @@ def test_a_memory_opens_without_its_text_and_never_with_its_vector(desk, boat):
     html = desk.get(url).content.decode()
     assert "Merula" in html
     assert "embedding" not in html
+
+
+def test_a_fingerprint_opens_with_counts_and_never_with_what_it_says(desk, boat, alice, acting):
+    with acting(alice):
+        row = Fingerprint.objects.for_user(alice).get(memory=boat)
+    html = desk.get(reverse("admin:memory_fingerprint_change", args=[row.id])).content.decode()
+    assert "Fact count" in html
+    assert "Merula" not in html
+    assert row.sha256 not in html
 
 
 def chosen(desk, action, memory):
