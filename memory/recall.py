@@ -1,8 +1,7 @@
 """From phrases to the memories that answer them.
 
-Each phrase ranks the candidates by meaning and by words, names add a ranking of their own, and rank
-fusion joins them. What a memory gets from its best phrase is its relevance, partly from its ranks
-and mostly from the values behind them: ranks alone cannot tell an exact match from the least bad.
+What speaks for a candidate is weighed for each phrase (ranking.py); its best phrase gives it its
+relevance, and its importance a small share of the score. Each score part is told in `why.parts`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -20,29 +20,24 @@ from django.db.models import FloatField, Value
 from django.db.models.functions import Cast
 from pgvector.django import MaxInnerProduct
 
-from memory import fusion, hubs, links, search, showing
+from memory import asking, hubs, links, ranking, search, showing
+from memory.asking import Asked
 from memory.constants import (
     EMBEDDING_DIMENSIONS,
     FRESH_MIN,
     IMPORTANCE_SHARE,
     KEPT_MAX,
-    MEANING_WEIGHT,
-    NAME_WEIGHT,
     NEAR_FLOOR,
-    OVERLAP_FLOOR,
     PAST_FACTOR,
-    PHRASE_STEP,
-    RANK_SHARE,
     RECALL_LIMIT,
     REPLACED_FACTOR,
     WORDS_IN_WHY,
-    WORDS_WEIGHT,
 )
 from memory.dates import day
 from memory.hubs import HubMemory
 from memory.links import Linked
 from memory.models import Memory
-from memory.search import Asked, Candidate
+from memory.search import Candidate, Pool
 from memory.types import Compared, LinkedMemory, MemoryView, Parts, Path, Recalled, Why
 from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
@@ -50,6 +45,7 @@ from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
 
 HUB_LIMIT = 20  # memories by way of names; spec memory 5.5
+_SHOWN_SIGNALS = ("late", "session", "month", "other_speaker", "asks", "named")
 _VIEW = tuple(field.name for field in fields(MemoryView))
 
 
@@ -61,7 +57,16 @@ class Match:
     place: int
     relevance: float
     score: float
+    signals: Mapping[str, float]
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a recall brought. `is_degraded`: without embeddings, by words and names alone."""
+
+    items: tuple[Recalled, ...] = ()
+    is_degraded: bool = False
 
 
 def recall(
@@ -76,22 +81,51 @@ def recall(
     wing: str | None = None,
     room: str | None = None,
 ) -> list[Recalled]:
-    """Memories that answer the phrases; an empty list where nothing does.
+    """Memories that answer the phrases; an empty list where nothing does. See `found`."""
+    result = found(
+        user,
+        queries,
+        limit=limit,
+        now=now,
+        names=names,
+        kept_ids=kept_ids,
+        past=past,
+        wing=wing,
+        room=room,
+    )
+    return list(result.items)
+
+
+def found(
+    user: User,
+    queries: Sequence[str] | str,
+    *,
+    limit: int = RECALL_LIMIT,
+    now: datetime,
+    names: Sequence[str] = (),
+    kept_ids: Sequence[UUID] = (),
+    past: bool = False,
+    wing: str | None = None,
+    room: str | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Found:
+    """Memories that answer the phrases; none where nothing does.
 
     The kept ones that may still come up stand first, at most KEPT_MAX of them (the most important)
     and never in the last FRESH_MIN places, then fresh ones, best first; together at most `limit`.
     `names` bring what mentions them. What is past comes only if `past` is asked for; `wing` and
-    `room` narrow it all, whatever the case of their letters.
+    `room` narrow it all, whatever the case of their letters. Signals of ranking.WEIGHTS that are
+    named in `without` count nothing.
 
-    Four statements (five with names, three where nothing is linked), whatever the number of
-    memories. Without embeddings words and names decide.
+    Four statements (six with names and links), whatever the number of memories. Without
+    embeddings words and names decide.
     """
-    asked = search.prepare([queries] if isinstance(queries, str) else queries)
+    asked = asking.prepare([queries] if isinstance(queries, str) else queries)
     if not asked.phrases:
-        return []
+        return Found()
     named = _named(user, asked, names, now=now, past=past)
     kept_ids = list(dict.fromkeys(kept_ids))
-    found = search.candidates(
+    pool = search.candidates(
         user,
         asked,
         now=now,
@@ -101,26 +135,32 @@ def recall(
         wing=wing,
         room=room,
     )
-    fresh = matches([one for one in found if one.id not in set(kept_ids)], asked, named, past=past)
-    kept = _kept(found, kept_ids, asked, limit=limit)
-    chosen = [*kept, *fresh[: max(0, limit - len(kept))]]
+    zone = accounts.zone(user)
+    matches = _Matches(pool, named, zone, past=past, without=without)
+    kept = _kept(matches.of(kept_ids), limit=limit)
+    fresh = matches.best(max(0, limit - len(kept)), excluded=kept_ids)
+    chosen = [*kept, *fresh]
     linked = _linked(user, [one.candidate for one in chosen], now=now, past=past)
     ids = [one.candidate.id for one in chosen]
     ids += [one.memory_id for several in linked.values() for one in several]
     views = showing.shown(user, ids, now=now, past=past)
-    shaping = _Shaping(asked, views, accounts.zone(user), now)
-    return [
+    shaping = _Shaping(asked, views, zone, now)
+    items = (
         shaping.recalled(one, linked.get(one.candidate.id, ()), is_kept=one in kept)
         for one in chosen
         if one.candidate.id in views
-    ]
+    )
+    return Found(items=tuple(items), is_degraded=not asked.vectors)
 
 
 def found_ids(user: User, query: str, *, now: datetime) -> list[UUID]:
     """Ids of all memories that answer the query, hidden ones too, the most relevant first."""
-    asked = search.prepare([query])
-    found = search.candidates(user, asked, now=now, include_hidden=True)
-    ranked = sorted(matches(found, asked, {}, past=True), key=lambda one: -one.relevance)
+    asked = asking.prepare([query])
+    if not asked.phrases:
+        return []
+    pool = search.candidates(user, asked, now=now, include_hidden=True)
+    matches = _Matches(pool, {}, accounts.zone(user), past=True)
+    ranked = sorted(matches.best(len(pool)), key=lambda one: -one.relevance)
     return [one.candidate.id for one in ranked]
 
 
@@ -131,7 +171,7 @@ def compared(
 
     All phrases of the recall that follows are given, so that one pass of the model serves both.
     """
-    texts = search.phrases(phrases)
+    texts = asking.phrases(phrases)
     if not memory_ids or not texts:
         return []
     rows = Memory.objects.for_user(user).visible(now).filter(id__in=memory_ids)
@@ -150,90 +190,61 @@ def compared(
 
 
 # --- Ranking -----------------------------------------------------------------------------------
-def matches(
-    candidates: Sequence[Candidate],
-    asked: Asked,
-    named: Mapping[UUID, HubMemory],
-    *,
-    past: bool,
-) -> list[Match]:
-    """The candidates that are good enough for some phrase, best first; equal ones go by id."""
-    best: dict[UUID, Match] = {}
-    for place in range(len(asked.phrases)):
-        for match in _for_phrase(candidates, place, named if place == 0 else {}, past=past):
-            other = best.get(match.candidate.id)
-            if other is None or match.relevance > other.relevance:
-                best[match.candidate.id] = match
-    return sorted(best.values(), key=lambda one: (-one.score, one.candidate.id))
+class _Matches:
+    """The candidates of a pool by what they are worth."""
 
-
-def _for_phrase(
-    candidates: Sequence[Candidate], place: int, named: Mapping[UUID, HubMemory], *, past: bool
-) -> list[Match]:
-    near = [one for one in candidates if one.similarities[place] >= NEAR_FLOOR]
-    near.sort(key=lambda one: (-one.similarities[place], one.id))
-    worded = [one for one in candidates if one.overlaps[place] >= OVERLAP_FLOOR]
-    worded.sort(key=lambda one: (-one.overlaps[place], -one.similarities[place], one.id))
-    by_name = [one for one in candidates if one.id in named]
-    by_name.sort(key=lambda one: (-one.similarities[place], one.id))
-    legs = ((near, MEANING_WEIGHT), (worded, WORDS_WEIGHT), (by_name, NAME_WEIGHT))
-    fused = fusion.fuse(
-        [[one.id for one in leg] for leg, _ in legs], weights=[weight for _, weight in legs]
-    )
-    first_in_both = (MEANING_WEIGHT + WORDS_WEIGHT) / (fusion.RRF_K + 1)
-    by_id = {one.id: one for one in candidates}
-    found = []
-    for memory_id, rank_score in fused:
-        one = by_id[memory_id]
-        ranks = min(1.0, rank_score / first_in_both)
-        worth = RANK_SHARE * ranks + (1 - RANK_SHARE) * _nearness(one, place)
-        found.append(
-            Match(
-                candidate=one,
-                place=place,
-                relevance=worth * (1 - PHRASE_STEP * place),
-                score=scored(one, worth * (1 - PHRASE_STEP * place), past=past),
-                name=named[memory_id].name if memory_id in named else "",
-            )
+    def __init__(
+        self,
+        pool: Pool,
+        named: Mapping[UUID, HubMemory],
+        zone: ZoneInfo,
+        *,
+        past: bool,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self._pool, self._named = pool, named
+        is_named = np.array([one in named for one in pool.ids], dtype=np.bool_)
+        self._ranked = ranking.ranked(pool, is_named, zone, without=without)
+        self._scores = self._ranked.relevance * (
+            1 - IMPORTANCE_SHARE + IMPORTANCE_SHARE * pool.importance
         )
-    return found
+        self._scores[pool.is_replaced] *= PAST_FACTOR if past else REPLACED_FACTOR
+
+    def best(self, count: int, *, excluded: Sequence[UUID] = ()) -> list[Match]:
+        """Those that are good enough for some phrase, best first; equal ones go by id.
+
+        Relevance × (0.8 + 0.2 × importance): neither drowns the other. Importance decides between
+        two that answer alike, and never against the answer (tests/memory/test_recall.py).
+        """
+        out = set(excluded)
+        order = np.argsort(-self._scores, kind="stable")
+        good = (row for row in order if self._ranked.is_answer[row])
+        free = (row for row in good if self._pool.ids[row] not in out)
+        return [self._match(int(row)) for row in islice(free, count)]
+
+    def of(self, memory_ids: Sequence[UUID]) -> list[Match]:
+        """Those of the memories that may still come up, in the order given."""
+        row_of = {memory_id: row for row, memory_id in enumerate(self._pool.ids)}
+        return [self._match(row_of[one]) for one in memory_ids if one in row_of]
+
+    def _match(self, row: int) -> Match:
+        candidate = self._pool.candidate(row)
+        return Match(
+            candidate=candidate,
+            place=int(self._ranked.places[row]),
+            relevance=float(self._ranked.relevance[row]),
+            score=float(self._scores[row]),
+            signals={name: float(values[row]) for name, values in self._ranked.signals.items()},
+            name=self._named[candidate.id].name if candidate.id in self._named else "",
+        )
 
 
-def _nearness(one: Candidate, place: int) -> float:
-    similarity = min(1.0, max(0.0, one.similarities[place]))
-    return MEANING_WEIGHT * similarity + WORDS_WEIGHT * one.overlaps[place]
-
-
-def scored(one: Candidate, relevance: float, *, past: bool) -> float:
-    """Relevance × (0.8 + 0.2 × importance): neither drowns the other.
-
-    On eight questions (tests/memory/test_recall.py) an exact match has 1.28 to 2.0 times the
-    relevance of what only touches the subject; importance, from its least to its most, weighs
-    1.25. So it decides between two that answer alike, and never against the answer.
-    """
-    score = relevance * (1 - IMPORTANCE_SHARE + IMPORTANCE_SHARE * one.importance)
-    if one.is_replaced:
-        score *= PAST_FACTOR if past else REPLACED_FACTOR
-    return score
-
-
-def _kept(
-    candidates: Sequence[Candidate], kept_ids: Sequence[UUID], asked: Asked, *, limit: int
-) -> list[Match]:
-    """Those that may still come up, in the order given; of too many the most important."""
-    by_id = {one.id: one for one in candidates}
-    kept = [by_id[memory_id] for memory_id in kept_ids if memory_id in by_id]
+def _kept(kept: Sequence[Match], *, limit: int) -> list[Match]:
+    """In the order given; of too many the most important."""
     most = max(0, min(KEPT_MAX, limit - FRESH_MIN))
-    stay = sorted(kept, key=lambda one: (-one.importance, one.id))[:most]
-    found = []
-    for one in kept:
-        if one in stay:
-            places = range(len(asked.phrases))
-            place = max(places, key=lambda place: (_nearness(one, place), -place))
-            relevance = _nearness(one, place)
-            score = scored(one, relevance, past=False)
-            found.append(Match(candidate=one, place=place, relevance=relevance, score=score))
-    return found
+    by_importance = sorted(kept, key=lambda one: (-one.candidate.importance, one.candidate.id))
+    stay = {one.candidate.id for one in by_importance[:most]}
+    return [one for one in kept if one.candidate.id in stay]
 
 
 def _named(
@@ -284,6 +295,8 @@ class _Shaping:
             path, reason = "words", f"matches {shown}"
         elif match.name and one.similarities[place] < NEAR_FLOOR:
             path, reason = "entity", f"mentions {match.name}"
+        elif one.similarities[place] < NEAR_FLOOR:
+            path, reason = "meaning", "told along with what is asked for"
         else:
             path, reason = "meaning", "close in meaning"
         return Why(
@@ -297,6 +310,7 @@ class _Shaping:
                 overlap=one.overlap,
                 relevance=match.relevance,
                 importance=one.importance,
+                **{name: match.signals[name] for name in _SHOWN_SIGNALS},
             ),
             **_source(view),
         )

@@ -1,39 +1,41 @@
-"""Candidates for some phrases among one person's memories, by meaning and by words, in one scan.
+"""Candidates for some phrases among one person's memories, by meaning and by words.
 
 Every row of the person is looked at once, through the index on the user, and both its distance to
 each phrase and the phrases' words in it are taken from there: reaching the row is what costs, what
 is computed on it hardly does. Under row-level security PostgreSQL would use neither the GIN index
 (its operator is not leakproof) nor would an approximate vector index, which knows no owners, find
 enough of one person's rows. docs/adr/0009-vector-index.md has the figures.
+
+What is near or holds a word comes back as bytes, some 50 a row, and numpy chooses among it; a
+second statement fetches what only the candidates are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import structlog
+import numpy as np
+import numpy.typing as npt
 from django.db import connection
 
 from memory import visibility
+from memory.asking import Asked
 from memory.constants import (
+    CANDIDATES_MIN_PER_LEG,
     CANDIDATES_PER_LEG,
     NEAR_FLOOR,
-    OVERLAP_FLOOR,
-    QUERIES_MAX,
-    QUERY_MAX_CHARS,
-    TERMS_MAX,
+    SESSION_TOP,
 )
 from memory.storage import literal
-from mira_site import embeddings
 from mira_site.accounts.models import User
-from mira_site.embeddings import Vectors
-from mira_site.errors import EmbeddingsUnavailable
 
-log = structlog.get_logger(__name__)
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,114 +65,90 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Phrases made ready for a search. `terms` are their lexemes, one bit each; `tokens[i]` says
-    by which word phrase i holds which of them. Without embeddings there are no vectors."""
+class Pool:
+    """The candidates, by id. Arrays have a row a candidate; (n, p) has a column a phrase.
 
-    phrases: tuple[str, ...]
-    vectors: tuple[Vectors, ...]
-    terms: tuple[str, ...]
-    tokens: tuple[Mapping[int, str], ...]
+    `sessions` is how much of each phrase's words the best of its session hold; `before` and `after`
+    are the rows of what was said directly before and after it, -1 where that is no candidate;
+    `weights` say how telling each term is. `token_vectors` are as stored, empty where there are
+    none. `in_all` is how many memories were looked at.
+    """
 
+    asked: Asked
+    ids: tuple[UUID, ...]
+    importance: Floats
+    similarities: Floats
+    overlaps: Floats
+    sessions: Floats
+    held: npt.NDArray[np.int64]
+    weights: Floats
+    before: Places
+    after: Places
+    said_at: tuple[datetime, ...]
+    speakers: tuple[str, ...]
+    asks: Flags
+    is_replaced: Flags
+    is_linked: Flags
+    token_vectors: tuple[bytes, ...]
+    in_all: int
 
-def phrases(queries: Iterable[str]) -> tuple[str, ...]:
-    """What of the queries is searched for: not blank, each once, cut, not too many."""
-    texts = (query.replace("\x00", " ").strip()[:QUERY_MAX_CHARS] for query in queries)
-    return tuple(dict.fromkeys(filter(None, texts)))[:QUERIES_MAX]
+    def __len__(self) -> int:
+        return len(self.ids)
 
-
-_LEXEMES = """
-SELECT place - 1, lexeme, min(parsed.token)
-FROM unnest(%(phrases)s::text[]) WITH ORDINALITY AS phrase (text, place),
-     ts_parse('default', phrase.text) AS parsed,
-     LATERAL unnest(to_tsvector('english', parsed.token)) AS lexemes
-GROUP BY place, lexeme
-"""
-
-
-def prepare(queries: Iterable[str]) -> Asked:
-    """The phrases' vectors, in one pass of the model, and their lexemes, in one statement."""
-    texts = phrases(queries)
-    if not texts:
-        return Asked(phrases=(), vectors=(), terms=(), tokens=())
-    with connection.cursor() as cursor:
-        cursor.execute(_LEXEMES, {"phrases": list(texts)})
-        found = cursor.fetchall()
-    # The longest words say most; further ones would need more than the bits of an integer.
-    lexemes = sorted({lexeme for _, lexeme, _ in found}, key=lambda one: (-len(one), one))
-    terms = tuple(lexemes[:TERMS_MAX])
-    bits = {term: bit for bit, term in enumerate(terms)}
-    tokens: list[dict[int, str]] = [{} for _ in texts]
-    for place, lexeme, token in found:
-        if lexeme in bits:
-            tokens[place][bits[lexeme]] = token
-    return Asked(phrases=texts, vectors=_vectors(texts), terms=terms, tokens=tuple(tokens))
-
-
-def _vectors(texts: tuple[str, ...]) -> tuple[Vectors, ...]:
-    try:
-        return embeddings.embed_queries(texts)
-    except EmbeddingsUnavailable:
-        log.warning("search.went_without_embeddings")
-        return ()
+    def candidate(self, row: int) -> Candidate:
+        held = int(self.held[row])
+        words: list[tuple[str, ...]] = []
+        for tokens in self.asked.tokens:
+            shared = [bit for bit in tokens if held >> bit & 1]
+            shared.sort(key=lambda bit: (-self.weights[bit], self.asked.terms[bit]))
+            words.append(tuple(tokens[bit] for bit in shared))
+        return Candidate(
+            id=self.ids[row],
+            importance=float(self.importance[row]),
+            similarities=tuple(map(float, self.similarities[row])),
+            overlaps=tuple(map(float, self.overlaps[row])),
+            words=tuple(words),
+            is_replaced=bool(self.is_replaced[row]),
+            is_linked=bool(self.is_linked[row]),
+        )
 
 
-# What a memory is worth by words depends only on which of the terms it holds, the bits of `held`:
-# many rows, few combinations.
-_SEARCH = """
-WITH seen AS MATERIALIZED (
-    SELECT *
-    FROM (
-        SELECT m.id, m.importance, {similarities}, {held} AS held
-        FROM memory_memories AS m
-        WHERE m.user_id = %(user)s AND {rule} AND {place}
-        OFFSET 0
-    ) AS every
-    WHERE held <> 0 OR {nearest} >= {near_floor} OR id = ANY(%(wanted)s)
-),
-combinations AS MATERIALIZED (
-    SELECT held, count(*) AS memories FROM seen WHERE held <> 0 GROUP BY held
-),
-weights AS MATERIALIZED (
-    SELECT bit, ln(1 + (SELECT count(*) FROM memory_memories WHERE user_id = %(user)s)
-                       / greatest(0.5, coalesce(sum(memories), 0)))::float AS weight
-    FROM unnest(%(bits)s::int[]) AS bit
-    LEFT JOIN combinations ON held & (1::bigint << bit) <> 0
-    GROUP BY bit
-),
-shares AS MATERIALIZED (
-    SELECT place, held,
-           sum(weight) FILTER (WHERE held & (1::bigint << weights.bit) <> 0) / sum(weight)
-               AS overlap
-    FROM unnest(%(places)s::int[], %(place_bits)s::int[]) AS asked (place, bit)
-    JOIN weights USING (bit)
-    CROSS JOIN combinations
-    GROUP BY place, held
-),
-chosen AS (
-    {legs}
-    UNION SELECT id FROM seen WHERE id = ANY(%(wanted)s)
+# The distances of a long text are those of its nearest passage.
+_SCAN = """
+WITH near AS MATERIALIZED (
+    SELECT memory_id, {passages}
+    FROM memory_passages WHERE user_id = %(user)s GROUP BY memory_id
 )
-SELECT seen.id, importance, ARRAY[{columns}]::float[], held,
-       EXISTS (
-           SELECT FROM memory_links AS l JOIN memory_memories AS m ON m.id = l.source_id
-           WHERE l.user_id = %(user)s AND l.target_id = seen.id AND l.link_type = 'supersedes'
-             AND m.user_id = %(user)s AND {visible}
-       ),
-       EXISTS (SELECT FROM memory_links WHERE user_id = %(user)s AND target_id = seen.id)
-       OR EXISTS (SELECT FROM memory_links WHERE user_id = %(user)s AND source_id = seen.id),
-       CASE WHEN row_number() OVER () = 1 THEN
-           (SELECT array_agg(weight ORDER BY bit) FROM weights)
-       END
-FROM chosen JOIN seen USING (id)
+SELECT count(*), string_agg(
+    uuid_send(id) || uuid_send(coalesce(source_segment_id, id)) || int4send(position)
+    || int8send(held) || {packed}, ''::bytea
+) FILTER (WHERE held <> 0 OR {nearest} >= {near_floor} OR id = ANY(%(wanted)s))
+FROM (
+    SELECT m.id, m.source_segment_id, m.position, {similarities}, {held} AS held
+    FROM memory_memories AS m LEFT JOIN near ON near.memory_id = m.id
+    WHERE m.user_id = %(user)s AND {rule} AND {place}
+    OFFSET 0
+) AS every
 """
-_NEAR_LEG = """
-    (SELECT id FROM seen WHERE s{place} >= {near_floor} AND NOT id = ANY(%(excluded)s)
-     ORDER BY s{place} DESC, id LIMIT {limit})"""
-_WORD_LEG = """
-    (SELECT id FROM seen JOIN shares USING (held)
-     WHERE place = {place} AND overlap >= {overlap_floor} AND NOT id = ANY(%(excluded)s)
-     ORDER BY overlap DESC, s{place} DESC, id LIMIT {limit})"""
+_DETAILS = f"""
+SELECT m.id, m.importance, m.said_at, m.speaker, strpos(m.text, '?') > 0,
+       m.id IN (
+           SELECT l.target_id
+           FROM memory_links AS l JOIN memory_memories AS m ON m.id = l.source_id
+           WHERE l.user_id = %(user)s AND l.target_id = ANY(%(ids)s)
+             AND l.link_type = 'supersedes' AND m.user_id = %(user)s AND {visibility.SQL}
+       ),
+       m.id IN (
+           SELECT target_id FROM memory_links
+           WHERE user_id = %(user)s AND target_id = ANY(%(ids)s)
+           UNION ALL SELECT source_id FROM memory_links
+           WHERE user_id = %(user)s AND source_id = ANY(%(ids)s)
+       ),
+       t.vectors
+FROM memory_memories AS m
+LEFT JOIN memory_token_vectors AS t ON t.memory_id = m.id AND t.user_id = m.user_id
+WHERE m.user_id = %(user)s AND m.id = ANY(%(ids)s)
+"""  # noqa: S608
 
 
 def candidates(
@@ -184,35 +162,34 @@ def candidates(
     wing: str | None = None,
     room: str | None = None,
     include_hidden: bool = False,
-) -> list[Candidate]:
-    """The nearest and the best worded memories for each phrase, by id; few of them are good.
+) -> Pool:
+    """The nearest and the best worded memories for each phrase, and what was said directly before
+    and after them if that is near or holds a word too; few of all these are good.
 
     Only what may come up at `now` (visibility.py), unless `include_hidden`, and stands in the wing
     and the room, if any is given, whatever the case of their letters. The `wanted` are among them
-    whatever they hold; the `excluded` take nobody's place. One statement.
+    whatever they hold; the `excluded` take nobody's place. Two statements.
     """
-    if not asked.phrases:
-        return []
     values: dict[str, Any] = {
         "user": user.pk,
         "now": now,
         "past": past,
         "wanted": [*wanted, *excluded],
-        "excluded": list(excluded),
         "wing": wing,
         "room": room,
-        "bits": list(range(len(asked.terms))),
-        "places": [place for place, held in enumerate(asked.tokens) for _ in held],
-        "place_bits": [bit for held in asked.tokens for bit in held],
         "any_term": " | ".join(map(_operand, asked.terms)),
         **{f"vector{place}": literal(vector) for place, vector in enumerate(asked.vectors)},
         **{f"term{bit}": _operand(term) for bit, term in enumerate(asked.terms)},
     }
     with connection.cursor() as cursor:
         cursor.execute(_statement(asked, _places(wing, room), include_hidden), values)
-        rows = cursor.fetchall()
-    weights: list[float] = next((row[-1] for row in rows if row[-1] is not None), [])
-    return sorted((_candidate(asked, row, weights) for row in rows), key=lambda one: one.id)
+        in_all, packed = cursor.fetchone()
+        seen = _Seen(asked, packed or b"", in_all)
+        chosen = seen.chosen(wanted=values["wanted"], excluded=excluded)
+        ids = [UUID(bytes=one.tobytes()) for one in seen.ids[chosen]]
+        cursor.execute(_DETAILS, {**values, "ids": ids})
+        details = {row[0]: row[1:] for row in cursor.fetchall()}
+    return seen.pool(chosen, ids, details)
 
 
 def _places(wing: str | None, room: str | None) -> str:
@@ -222,10 +199,19 @@ def _places(wing: str | None, room: str | None) -> str:
 
 
 def _statement(asked: Asked, place: str, include_hidden: bool) -> str:
-    """The statement for so many phrases and terms; every text of a person's is a parameter."""
+    """The scan for so many phrases and terms; every text of a person's is a parameter."""
     columns = [f"s{place}" for place in range(len(asked.phrases))]
-    distances = [f"-(m.embedding <#> %(vector{place})s::vector)" for place in range(len(columns))]
-    similarities = distances if asked.vectors else ["0::float"] * len(columns)
+    distance = "-({of}.embedding <#> %(vector{place})s::vector)"
+    similarities, passages = ["0::float"] * len(columns), ["0::float"] * len(columns)
+    if asked.vectors:
+        similarities = [
+            f"greatest({distance.format(of='m', place=place)}, near.{name})"
+            for place, name in enumerate(columns)
+        ]
+        passages = [
+            f"max({distance.format(of='memory_passages', place=place)})"
+            for place in range(len(columns))
+        ]
     bits = [
         f"CASE WHEN m.search_vector @@ %(term{bit})s::tsquery THEN {1 << bit}::bigint ELSE 0 END"
         for bit in range(len(asked.terms))
@@ -235,25 +221,20 @@ def _statement(asked: Asked, place: str, include_hidden: bool) -> str:
         held = (
             f"CASE WHEN m.search_vector @@ %(any_term)s::tsquery THEN {' + '.join(bits)} ELSE 0 END"
         )
-    floors = {"near_floor": NEAR_FLOOR, "overlap_floor": OVERLAP_FLOOR}
-    legs = [
-        leg.format(place=place, limit=CANDIDATES_PER_LEG, **floors)
-        for place in range(len(columns))
-        for leg in (_NEAR_LEG, _WORD_LEG)
-    ]
-    return _SEARCH.format(
-        similarities=", ".join(
-            f"{value} AS {name}" for value, name in zip(similarities, columns, strict=True)
-        ),
+    return _SCAN.format(
+        passages=_named(passages, columns),
+        similarities=_named(similarities, columns),
+        packed=" || ".join(f"float4send({name}::float4)" for name in columns),
+        nearest=f"greatest({', '.join(columns)})",
+        near_floor=NEAR_FLOOR,
         held=held,
         rule="TRUE" if include_hidden else visibility.SQL,
         place=place,
-        nearest=f"greatest({', '.join(columns)})",
-        near_floor=NEAR_FLOOR,
-        legs=" UNION ".join(legs),
-        columns=", ".join(columns),
-        visible=visibility.SQL,
     )
+
+
+def _named(values: Sequence[str], names: Sequence[str]) -> str:
+    return ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
 
 
 def _operand(lexeme: str) -> str:
@@ -262,22 +243,115 @@ def _operand(lexeme: str) -> str:
     return f"'{quoted}'"
 
 
-def _candidate(asked: Asked, row: tuple[Any, ...], weights: Sequence[float]) -> Candidate:
-    memory_id, importance, similarities, held, is_replaced, is_linked, _ = row
-    overlaps: list[float] = []
-    words: list[tuple[str, ...]] = []
-    for tokens in asked.tokens:
-        shared = [bit for bit in tokens if held >> bit & 1]
-        shared.sort(key=lambda bit: (-weights[bit], asked.terms[bit]))
-        whole = sum(weights[bit] for bit in tokens)
-        overlaps.append(sum(weights[bit] for bit in shared) / whole if whole else 0.0)
-        words.append(tuple(tokens[bit] for bit in shared))
-    return Candidate(
-        id=memory_id,
-        importance=importance,
-        similarities=tuple(similarities),
-        overlaps=tuple(overlaps),
-        words=tuple(words),
-        is_replaced=is_replaced,
-        is_linked=is_linked,
-    )
+class _Seen:
+    """The rows that are near or hold a word, in the order of their ids: equal input, equal bytes,
+    wherever the rows lie in the table."""
+
+    def __init__(self, asked: Asked, packed: bytes, in_all: int) -> None:
+        self._asked, self._in_all = asked, in_all
+        row = np.dtype(
+            [
+                ("id", ">u8", 2),
+                ("session", ">u8", 2),
+                ("position", ">i4"),
+                ("held", ">i8"),
+                ("similarities", ">f4", (len(asked.phrases),)),
+            ]
+        )
+        rows = np.frombuffer(packed, dtype=row)
+        rows = rows[np.lexsort((rows["id"][:, 1], rows["id"][:, 0]))]
+        self.ids = np.ascontiguousarray(rows["id"])
+        self._similarities = rows["similarities"].astype(np.float64)
+        self._held = rows["held"].astype(np.int64)
+        session, position = rows["session"].astype(np.uint64), rows["position"].astype(np.int64)
+        self._by_place = np.lexsort((position, session[:, 1], session[:, 0]))
+        ordered, places = session[self._by_place], position[self._by_place]
+        self._is_same = (ordered[1:] == ordered[:-1]).all(axis=1)
+        self._is_next = self._is_same & (places[1:] == places[:-1] + 1)
+        self._weights, self._overlaps = self._shares()
+
+    def _shares(self) -> tuple[Floats, Floats]:
+        terms, phrases = len(self._asked.terms), len(self._asked.phrases)
+        bits = self._held[:, None] >> np.arange(terms) & 1
+        held_by = np.maximum(0.5, bits.sum(axis=0))
+        weights: Floats = np.log(1 + self._in_all / held_by)
+        of_phrase = np.zeros((terms, phrases))
+        for place, tokens in enumerate(self._asked.tokens):
+            of_phrase[list(tokens), place] = weights[list(tokens)]
+        whole = of_phrase.sum(axis=0)
+        shares: Floats = bits @ (of_phrase / np.where(whole > 0, whole, 1))
+        return weights, shares
+
+    def chosen(self, *, wanted: Sequence[UUID], excluded: Sequence[UUID]) -> Places:
+        """Rows of the best of each leg, of what stands beside those, and of the wanted."""
+        is_free = ~self._are(excluded)
+        legs = len(self._asked.phrases)
+        limit = max(CANDIDATES_MIN_PER_LEG, CANDIDATES_PER_LEG // max(1, legs))
+        chosen = np.zeros(len(self.ids), dtype=np.bool_)
+        for place in range(legs):
+            near, worded = self._similarities[:, place], self._overlaps[:, place]
+            best = np.lexsort((-worded, -near))
+            best = best[is_free[best] & (near[best] >= NEAR_FLOOR)]
+            chosen[best[:limit]] = True
+            best = np.lexsort((-near, -worded))
+            best = best[is_free[best] & (worded[best] > 0)]
+            chosen[best[:limit]] = True
+        placed = chosen[self._by_place]
+        beside = placed.copy()
+        beside[1:] |= placed[:-1] & self._is_next
+        beside[:-1] |= placed[1:] & self._is_next
+        chosen[self._by_place] = beside
+        return np.flatnonzero(chosen | self._are(wanted))
+
+    def _are(self, ids: Sequence[UUID]) -> Flags:
+        asked = np.frombuffer(b"".join(one.bytes for one in ids), dtype=">u8").reshape(-1, 2)
+        found = np.zeros(len(self.ids), dtype=np.bool_)
+        for one in asked:
+            found |= (self.ids == one).all(axis=1)
+        return found
+
+    def _sessions(self) -> Floats:
+        """Of each row the mean of the SESSION_TOP best shares of its session, of each phrase."""
+        starts = np.flatnonzero(np.concatenate(([True], ~self._is_same)))
+        number = np.cumsum(np.concatenate(([0], ~self._is_same)))
+        found = np.zeros_like(self._overlaps)
+        for place in range(found.shape[1]):
+            values = self._overlaps[self._by_place, place]
+            order = np.lexsort((-values, number))
+            rank = np.arange(len(order)) - starts[number]
+            best = np.where(rank < SESSION_TOP, values[order], 0.0)
+            means = np.add.reduceat(best, starts) / SESSION_TOP
+            found[self._by_place, place] = means[number]
+        return found
+
+    def pool(
+        self, chosen: Places, ids: Sequence[UUID], details: dict[UUID, tuple[Any, ...]]
+    ) -> Pool:
+        place_of = np.full(len(self.ids) + 1, -1, dtype=np.intp)
+        place_of[chosen] = np.arange(len(chosen))
+        before = np.full(len(self.ids), -1, dtype=np.intp)
+        after = before.copy()
+        earlier, later = self._by_place[:-1][self._is_next], self._by_place[1:][self._is_next]
+        before[later], after[earlier] = earlier, later
+        columns = list(zip(*(details[one] for one in ids), strict=True)) or [()] * 7
+        importance, said_at, speakers, asks, is_replaced, is_linked, vectors = columns
+        sessions = self._sessions() if len(self.ids) else self._overlaps
+        return Pool(
+            asked=self._asked,
+            ids=tuple(ids),
+            importance=np.array(importance, dtype=np.float64),
+            similarities=self._similarities[chosen],
+            overlaps=self._overlaps[chosen],
+            sessions=sessions[chosen],
+            held=self._held[chosen],
+            weights=self._weights,
+            before=place_of[before[chosen]],
+            after=place_of[after[chosen]],
+            said_at=tuple(one.astimezone(UTC) for one in said_at),
+            speakers=tuple(speakers),
+            asks=np.array(asks, dtype=np.bool_),
+            is_replaced=np.array(is_replaced, dtype=np.bool_),
+            is_linked=np.array(is_linked, dtype=np.bool_),
+            token_vectors=tuple(bytes(one) if one else b"" for one in vectors),
+            in_all=self._in_all,
+        )

@@ -52,14 +52,25 @@ class Parts:
     """What a score is made of, each from 0 to 1.
 
     `similarity` is the cosine to the nearest phrase (0 without embeddings); `overlap` the share of
-    a phrase's words, rare ones counting more, that the memory holds; `relevance` what ranks and
-    values of both come to; `importance` the memory's own.
+    a phrase's words, rare ones counting more, that the memory holds; `relevance` how likely it is
+    that the memory is needed (ranking.py), all told; `importance` the memory's own.
+
+    The others are what `relevance` rests on beside those two, of the phrase it answers best:
+    `late` how well its word pieces answer the phrase's, `session` how much its conversation is
+    about the phrase, `month` whether it was said in the month that is named; `other_speaker`,
+    `asks` and `named` are 1 or 0.
     """
 
     similarity: float = 0.0
     overlap: float = 0.0
     relevance: float = 0.0
     importance: float = 0.0
+    late: float = 0.0
+    session: float = 0.0
+    month: float = 0.0
+    other_speaker: float = 0.0
+    asks: float = 0.0
+    named: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,10 +55,9 @@ class Passage(Owned):
 
 
 class TokenVectors(Owned):
-    """The tokens of a memory as the embedding model read them, reduced; see token_vectors.py."""
+    """The word pieces of a memory as the embedding model read them; see token_vectors.py."""
 
     memory = models.OneToOneField(Memory, on_delete=models.CASCADE, related_name="token_vectors")
-    pieces = models.BinaryField(help_text="int16 (n,): numbers of the word pieces.")
     vectors = models.BinaryField(help_text="int8 (n, 64): directions, to be made unit length.")
 
     class Meta:

@@ -153,12 +153,12 @@ def test_a_rare_word_weighs_more_than_a_common_one(as_alice):
 def test_the_number_of_statements_does_not_grow_with_what_is_found(
     as_alice, past, django_assert_num_queries
 ):
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         selectors.recall(as_alice, ["my boat", "my sister", "my work"], now=NOW)
     several = [MemoryFactory(user=as_alice, text=f"The boat has sail {n}.") for n in range(6)]
     for one, two in pairwise(several):
         linked(as_alice, one, two)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         found = selectors.recall(as_alice, ["my boat", "sails"], now=NOW, names=["Anna"])
     assert len(found) > 3
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory import search
+from memory import asking, search
 from memory.constants import CANDIDATES_PER_LEG, QUERIES_MAX, TERMS_MAX
 from memory.models import MemoryLink
 from tests.factories import MemoryFactory
@@ -22,8 +22,8 @@ HIDDEN = {
 
 
 def candidates(user, *queries, **kwargs):
-    asked = search.prepare(queries)
-    return {one.id: one for one in search.candidates(user, asked, now=NOW, **kwargs)}
+    pool = search.candidates(user, asking.prepare(queries), now=NOW, **kwargs)
+    return {pool.ids[row]: pool.candidate(row) for row in range(len(pool))}
 
 
 def test_each_phrase_has_its_own_values(as_alice):
@@ -108,13 +108,13 @@ def test_only_a_memory_that_may_come_up_replaces_another(as_alice):
 
 def test_phrases_are_cut_and_counted():
     given = ["", "  ", "a", "a ", *(f"phrase {number}" for number in range(20)), "\x00"]
-    assert search.phrases(given)[:2] == ("a", "phrase 0")
-    assert len(search.phrases(given)) == QUERIES_MAX
+    assert asking.phrases(given)[:2] == ("a", "phrase 0")
+    assert len(asking.phrases(given)) == QUERIES_MAX
 
 
 def test_of_too_many_words_the_longest_count(as_alice):
     words = [f"{'word' * (number % 9 + 1)}{chr(97 + number)}" for number in range(26)]
-    asked = search.prepare([" ".join(words), " ".join(word + "s" * 3 for word in words)])
+    asked = asking.prepare([" ".join(words), " ".join(word + "s" * 3 for word in words)])
     assert len(asked.terms) == TERMS_MAX
     assert min(map(len, asked.terms)) >= 9
 

@@ -1,0 +1,147 @@
+"""How likely it is that a memory is needed for a phrase: what speaks for it, weighed and added.
+
+The weights are those of a softmax over the turns of five LoCoMo dialogues, rounded; the sum is
+turned into a probability by a logistic fitted on the same. docs/recall.md has what each is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from memory import token_vectors
+from memory.constants import LATE_FLOOR, NEAR_FLOOR, OVERLAP_FLOOR, PHRASE_STEP
+from memory.search import Floats, Places, Pool
+
+# What speaks for a memory, each from 0 to 1, and how much it counts.
+WEIGHTS: Mapping[str, float] = {
+    "meaning": 2.0,  # cosine of the question and the memory
+    "words": 1.0,  # share of the question's words that it holds
+    "session": 4.0,  # shares of the best five of its session
+    "late": 10.0,  # late interaction, what was said before and after counting too
+    "month": 4.0,  # said in the month that the question names
+    "other_speaker": -2.5,  # said by another than the one whom the question names
+    "asks": -0.6,  # it is a question itself
+    "named": 1.0,  # mentions a name that the question holds; reached through entities
+}
+TELLING_MAX = 6.0  # of a word's weight in late interaction: the rarest is not all that counts
+SLOPE, MIDDLE = 0.8, 11.3  # the score at which a memory is as likely needed as not
+# Without token vectors, or without embeddings, what they would most likely say; least squares.
+LATE_GUESS = {"meaning": 0.2, "words": 0.3, "session": 0.15, "": 0.09}
+MEANING_GUESS = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """The candidates of a pool as they answer the phrase that each answers best.
+
+    `places` is that phrase, `relevance` the probability, `is_answer` whether the memory is near
+    enough in meaning, words, word pieces or by name to be shown at all; `signals` are what WEIGHTS
+    weighs, by name.
+    """
+
+    places: Places
+    relevance: Floats
+    is_answer: npt.NDArray[np.bool_]
+    signals: Mapping[str, Floats]
+
+
+def ranked(
+    pool: Pool,
+    named: npt.NDArray[np.bool_],
+    zone: ZoneInfo,
+    *,
+    without: frozenset[str] = frozenset(),
+) -> Ranked:
+    """Each candidate by its best phrase; `named` mention a name of the first one.
+
+    A further phrase counts a little less than the one before. Signals `without` count nothing.
+    """
+    signals = _signals(pool, named, zone)
+    score = sum(
+        (WEIGHTS[name] * values for name, values in signals.items() if name not in without),
+        np.zeros_like(pool.similarities),
+    )
+    relevance = 1 / (1 + np.exp(SLOPE * (MIDDLE - score)))
+    relevance *= 1 - PHRASE_STEP * np.arange(relevance.shape[1])
+    is_answer = (
+        (pool.similarities >= NEAR_FLOOR)
+        | (pool.overlaps >= OVERLAP_FLOOR)
+        | (signals["named"] > 0)
+    )
+    if pool.asked.vectors:
+        is_answer |= signals["late"] >= LATE_FLOOR
+    places = np.argmax(np.where(is_answer, relevance + 1, relevance), axis=1)
+    rows = np.arange(len(pool))
+    return Ranked(
+        places=places,
+        relevance=relevance[rows, places],
+        is_answer=is_answer[rows, places],
+        signals={name: values[rows, places] for name, values in signals.items()},
+    )
+
+
+def _signals(pool: Pool, named: npt.NDArray[np.bool_], zone: ZoneInfo) -> dict[str, Floats]:
+    phrases = pool.similarities.shape[1]
+    words, session = pool.overlaps, pool.sessions
+    meaning = np.clip(pool.similarities, 0, 1)
+    if not pool.asked.vectors:
+        meaning = np.full_like(meaning, MEANING_GUESS)
+    return {
+        "meaning": meaning,
+        "words": words,
+        "session": session,
+        "late": _late(pool, meaning),
+        "month": _month(pool, zone),
+        "other_speaker": _other_speaker(pool),
+        "asks": np.repeat(pool.asks.astype(np.float64)[:, None], phrases, axis=1),
+        "named": np.where(np.arange(phrases) == 0, named[:, None], False).astype(np.float64),
+    }
+
+
+def _late(pool: Pool, meaning: Floats) -> Floats:
+    """The words of each phrase by the best answers to them, telling words weighing more."""
+    asked = pool.asked
+    guess = (
+        LATE_GUESS["meaning"] * meaning
+        + LATE_GUESS["words"] * pool.overlaps
+        + LATE_GUESS["session"] * pool.sessions
+        + LATE_GUESS[""]
+    )
+    if not len(asked.pieces):
+        return guess
+    found = token_vectors.answers(asked.pieces, pool.token_vectors)
+    found = token_vectors.with_beside(found, pool.before, pool.after)
+    telling = np.minimum(TELLING_MAX, pool.weights[asked.piece_terms])
+    late = guess.copy()
+    has_vectors = np.array([bool(one) for one in pool.token_vectors], dtype=np.bool_)
+    for place in range(late.shape[1]):
+        of_phrase = asked.piece_places == place
+        whole = telling[of_phrase].sum()
+        if whole > 0:
+            answered = found[:, of_phrase] @ telling[of_phrase] / whole
+            late[has_vectors, place] = answered[has_vectors]
+    return late
+
+
+def _month(pool: Pool, zone: ZoneInfo) -> Floats:
+    found = np.zeros_like(pool.similarities)
+    for place, months in enumerate(pool.asked.months):
+        if months:
+            found[:, place] = [months.fit(at.astimezone(zone).date()) for at in pool.said_at]
+    return found
+
+
+def _other_speaker(pool: Pool) -> Floats:
+    """Said by somebody else than the one speaker whom the phrase names by the first name."""
+    found = np.zeros_like(pool.similarities)
+    first = [one.casefold().split()[0] if one else "" for one in pool.speakers]
+    for place in range(len(pool.asked.phrases)):
+        named = (set(first) - {""}) & pool.asked.words(place)
+        if len(named) == 1:
+            found[:, place] = [bool(one) and one not in named for one in first]
+    return found
