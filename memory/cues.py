@@ -33,10 +33,10 @@ class Cue:
     words: tuple[str, ...]
 
     def is_about(self, text: str) -> bool:
-        """Whether the text holds one of the words, of four of them two."""
+        """Whether the text holds half of the words or more."""
         others = _WORD.findall(text.casefold())
         held = sum(any(_alike(word, other) for other in others) for word in self.words)
-        return held >= max(1, len(self.words) // 2)
+        return 2 * held >= len(self.words) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +102,17 @@ _ENGLISH = (
     _rule(
         "triggered", "following",
         not_after=_NOT + "the am is are was were be been being by keep keeps kept of like 'm 're 's"
-        " started stopped enjoy enjoys love loves without",
+        " started stopped enjoy enjoys love loves without still",
         only_before=_A_THING,
-        not_before=r"(?:\w+ ){1,2}(?:recipes?|rules?|news|instructions?|advice|examples?|paths?"
+        not_before=r"(?:\w+ ){1,2}(?:dreams?|passions?|heart|lead|footsteps|recipes?"
+        r"|rules?|news|instructions?|advice|examples?|paths?"
         rf"|trail|signs?|diet|guidelines?|{_SPANS})",
     ),
     _rule(
         "triggered", "after",
         not_after=_NOT + "look looks looked looking take takes took taking taken name named called"
-        " ask asks asked asking run runs ran running chase chases chased go goes going went day"
+        " ask asks asked asking run runs ran running chase chases chased chasing be"
+        " am is are was were 'm 're 's go goes going went day"
         " days week weeks month months year years time one minute minutes hour hours",
         not_before=rf"{_TIMES}|all|me|him|us|{_NUMBERS}|(?:(?:{_WHOSE}) )?(?:{_ROUTINE}|{_SPANS})",
     ),
@@ -186,9 +188,12 @@ _UNREAL = _any(
     "if|would|could|might|may|hope|hopes|hopefully|wish|maybe|perhaps|should|whether|unless|until"
     "|si|peut-être|pourrait|devrait|espère|espérons|faudrait"
 )
+_POINTING = re.compile(
+    r"(?:this|that|these|those|it|them|ça|cela|ceci|cette|ce)(?!\w)", re.IGNORECASE
+)
 _ASSERTED = ("conflicts", "supersedes", "resolves")
 
-_TOKEN = re.compile(r"[\w-]+'?|'\w+|\S")
+_LAST_WORD = re.compile(r"(n't|'\w+|\w+'|[\w-]+)\s*\Z", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _CLAUSE_END = re.compile(
     r"[,;:.!?()«»“”\"–—]|\s(?:so|but|and then|then|donc|mais|puis|alors)\s"
@@ -201,12 +206,20 @@ _SAYS_NOTHING = """
     has have had do does did not no so such what which who when where how all any some one ones
     thing things something everything nothing new old earlier previous former last first same other
     very much more most too also just only got get gets went go goes said says made make makes can
-    could will would about into out up down off over than then il elle on nous vous ils elles je tu
-    le la les un une des du de d l et ou à au aux en dans sur par pour avec sans ce cette ces cet ça
-    cela ceci celui celle qui que qu quoi dont où est sont était été suis sommes a ai as ont avait
-    avais avez être avoir fait faire ne n pas plus mon ma mes ton ta tes son sa ses notre nos votre
-    vos leur leurs se s y c j m t nouveau nouvelle ancien ancienne vieux vieille premier première
-    dernier dernière même très aussi tout tous toute toutes si
+    could will would about into out up down off over than then il elle nous vous ils elles je tu le
+    la les un une des du de d l et ou à au aux en dans sur par pour avec sans ce cette ces cet ça
+    cela ceci celui celle qui que qu quoi dont où est sont était été suis sommes ai ont avait avais
+    avez être avoir fait faire ne n pas plus mon ma mes ton ta tes son sa ses notre nos votre vos
+    leur leurs se s y c j m t nouveau nouvelle ancien ancienne vieux vieille premier première
+    dernier dernière même très aussi tout tous toute toutes si couldn didn wasn weren isn aren don
+    doesn haven hasn hadn won wouldn ve re ll talk talked talking love loved loves like liked likes
+    want wanted wants think thought know knew feel felt see saw seen look looked come came coming
+    take took taken put putting try tried help helped helps keep kept use used need needs needed
+    start started find found tell told ask asked give gave during while someone somebody anyone
+    everyone really good great amazing awesome nice lot lots time times day days people life many
+    way bit long back ever never always still yet even well each both between through until aime
+    aimé veux voulu voulais peux peut vois vu sais dit dire bien bon bonne beaucoup temps jour jours
+    gens vie encore toujours jamais puis alors quand comme trop peu entre chez away
 """
 _EMPTY = frozenset(_SAYS_NOTHING.split())
 
@@ -215,6 +228,8 @@ def cues(text: str) -> list[Cue]:
     """What the memory, or the statement it quotes, claims of what came before; English first."""
     found: list[Cue] = []
     for sentence in sentences(meaning(text).replace("’", "'")):
+        if sentence.endswith("?"):  # a question claims nothing
+            continue
         rules = _ENGLISH + _FRENCH if _is_french(sentence) else _ENGLISH
         unreal = _found(_UNREAL, sentence)
         for rule in rules:
@@ -234,7 +249,9 @@ def _of(rule: _Rule, sentence: str) -> Iterator[Cue]:
             continue
         if rule.only_before is not None and not rule.only_before.match(rest):
             continue
-        yield Cue(relation=rule.relation, cue=match[0].casefold(), words=_head(rest))
+        words = _head(rest)
+        if words or _POINTING.match(rest):
+            yield Cue(relation=rule.relation, cue=match[0].casefold(), words=words)
 
 
 def _found(pattern: re.Pattern[str] | None, sentence: str) -> bool:
@@ -250,12 +267,9 @@ def _count(pattern: re.Pattern[str] | None, sentence: str) -> int:
 
 
 def _last_word(before: str) -> str:
-    """The word before a cue; of a contraction the second half, as in `isn't` and `l'`."""
-    tokens = _TOKEN.findall(before)
-    last: str = tokens[-1].casefold() if tokens else ""
-    if tokens and before.rstrip().endswith("n't"):
-        return "n't"
-    return last
+    """The word before a cue; of a contraction its part: `n't`, `'m`, `l'`."""
+    found = _LAST_WORD.search(before)
+    return found[1].casefold() if found else ""
 
 
 def _head(rest: str) -> tuple[str, ...]:

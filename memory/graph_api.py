@@ -13,9 +13,11 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memory import entities, graph_selectors, services
+from memory import causality, entities, graph_selectors, services
 from memory.constants import PAGE_SIZE, PAGE_SIZE_MAX
 from memory.graph_serializers import (
+    CausalChainOut,
+    CausalChainQuery,
     DecideIn,
     EntityFilters,
     EntitySerializer,
@@ -33,6 +35,8 @@ from mira_site.accounts.types import UserRequest
 
 NO_MEMORY = OpenApiResponse(description="There is no such memory, or it is archived.")
 NO_ENTITY = OpenApiResponse(description="There is no such entity.")
+NO_LINK = OpenApiResponse(description="This memory has no such link.")
+SETTLED = OpenApiResponse(description="The two are settled the other way round.")
 OTHER_KIND = OpenApiResponse(description="They cannot be of one thing, or the name is taken.")
 CURSOR = [
     OpenApiParameter("cursor", str, description="From `next` or `previous`."),
@@ -196,15 +200,47 @@ class MemoryLinks(APIView):
 class MemoryLinkDetail(APIView):
     @extend_schema(
         operation_id="memories_links_delete",
-        summary="Take the link from this memory to the other away",
-        responses={204: None, 404: OpenApiResponse(description="There is no such link.")},
+        summary="Take a link of this memory away",
+        description="Named by its own id, or by the memory that the link leads to from this one.",
+        responses={204: None, 404: NO_LINK},
         tags=MEMORIES,
     )
-    def delete(self, request: UserRequest, memory_id: UUID, target_id: UUID) -> Response:
-        services.unlink(
-            user=request.user, source_id=memory_id, target_id=target_id, at=timezone.now()
+    def delete(self, request: UserRequest, memory_id: UUID, link_id: UUID) -> Response:
+        services.remove_link(
+            user=request.user, memory_id=memory_id, link_id=link_id, at=timezone.now()
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class MemoryLinkConfirm(APIView):
+    @extend_schema(
+        operation_id="memories_links_confirm",
+        summary="Say that a link of this memory is so; twice changes nothing",
+        description="What only a rule said to be replaced becomes past by it.",
+        request=None,
+        responses={200: LinkWritten, 404: NO_LINK, 409: SETTLED},
+        tags=MEMORIES,
+    )
+    def post(self, request: UserRequest, memory_id: UUID, link_id: UUID) -> Response:
+        confirmed = services.confirm_link(
+            user=request.user, memory_id=memory_id, link_id=link_id, at=timezone.now()
+        )
+        return Response(LinkWritten(confirmed).data)
+
+
+class MemoryCausalChain(APIView):
+    @extend_schema(
+        operation_id="memories_causal_chain",
+        summary="What led to this memory and, where asked for, what came of it",
+        parameters=[CausalChainQuery],
+        responses={200: CausalChainOut, 404: NO_MEMORY},
+        tags=MEMORIES,
+    )
+    def get(self, request: UserRequest, memory_id: UUID) -> Response:
+        asked = CausalChainQuery(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        found = causality.chain(request.user, memory_id, now=timezone.now(), **asked.validated_data)
+        return Response(CausalChainOut(found).data)
 
 
 class MemoryGraph(APIView):

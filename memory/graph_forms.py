@@ -35,6 +35,21 @@ LINK_WORDS_BACK = {
     MemoryLink.Type.TRIGGERED: "came of",
     MemoryLink.Type.RESOLVES: "is settled by",
 }
+# In a chain: what a memory is to the one that it led to, and to the one that it came of.
+CAUSE_WORDS = {
+    MemoryLink.Type.BECAUSE: "the reason",
+    MemoryLink.Type.TRIGGERED: "what set it off",
+    MemoryLink.Type.RESOLVES: "what it settles",
+    MemoryLink.Type.SUPERSEDES: "what it replaces",
+    MemoryLink.Type.CONFLICTS: "what it contradicts",
+}
+CONSEQUENCE_WORDS = {
+    MemoryLink.Type.BECAUSE: "for this reason",
+    MemoryLink.Type.TRIGGERED: "set off by it",
+    MemoryLink.Type.RESOLVES: "settles it",
+    MemoryLink.Type.SUPERSEDES: "replaces it",
+    MemoryLink.Type.CONFLICTS: "contradicts it",
+}
 
 
 class EntityFilterForm(forms.Form):
@@ -68,6 +83,12 @@ class MergeForm(forms.Form):
 
 class DecideForm(forms.Form):
     same = forms.ChoiceField(choices=[("yes", "yes"), ("no", "no")])
+
+
+class BackForm(forms.Form):
+    """The memory whose page a form stands on, where that is another than the one it is about."""
+
+    back = forms.UUIDField(required=False)
 
 
 class LinkForm(forms.Form):

@@ -39,6 +39,8 @@ class LinkSeen:
     reasoning: str
     bond: str
     author: str
+    weight: float
+    confirmed_at: datetime | None
     created_at: datetime
 
 
@@ -227,7 +229,10 @@ def around(user: User, memory_ids: Sequence[UUID], *, now: datetime) -> dict[UUI
     inward = own.filter(target__in=memory_ids, source__in=visible).annotate(
         text=F("source__text"), own_id=F("target"), other_id=F("source")
     )
-    columns = ("id", "link_type", "reasoning", "bond", "author", "created_at", "text")
+    columns = (
+        "id", "link_type", "reasoning", "bond", "author", "weight", "confirmed_at", "created_at",
+        "text",
+    )  # fmt: skip
     for rows, is_outward in ((outward, True), (inward, False)):
         for row in rows.order_by("created_at", "id").values("own_id", "other_id", *columns):
             row_of, other_id = row.pop("own_id"), row.pop("other_id")

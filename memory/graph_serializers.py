@@ -9,6 +9,7 @@ from uuid import UUID
 from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
+from memory.causality import CAUSAL, CHAIN_DEPTH, CHAIN_DEPTH_MAX
 from memory.graph_selectors import GRAPH_DEPTH_MAX, Around
 from memory.links import BOND_MAX_CHARS, REASONING_MAX_CHARS
 from memory.models import Entity, EntityMergeProposal, MemoryLink
@@ -28,6 +29,10 @@ class LinkOut(serializers.Serializer):
     reasoning = serializers.CharField(allow_blank=True)
     bond = serializers.CharField(allow_blank=True)
     author = serializers.ChoiceField(choices=MemoryLink.Author.choices)
+    weight = serializers.FloatField(help_text="How sure it is, 0 to 1; by rule a likeness.")
+    confirmed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the person said that it is so."
+    )
     created_at = serializers.DateTimeField()
 
     def get_direction(self, link: Any) -> str:
@@ -77,6 +82,8 @@ class LinkWritten(serializers.ModelSerializer):
             "reasoning",
             "bond",
             "author",
+            "weight",
+            "confirmed_at",
             "created_at",
         )
         read_only_fields = fields
@@ -99,6 +106,37 @@ class GraphQuery(serializers.Serializer):
     depth = serializers.IntegerField(
         required=False, default=2, min_value=1, max_value=GRAPH_DEPTH_MAX
     )
+
+
+class CausalNodeOut(serializers.Serializer):
+    """A memory of a chain, and the link that leads to it from `via`."""
+
+    id = serializers.UUIDField()
+    text = serializers.CharField()
+    memory_type = serializers.CharField()
+    said_at = serializers.DateTimeField()
+    depth = serializers.IntegerField(help_text="Links from the memory asked about.")
+    relation = serializers.ChoiceField(choices=[(kind, kind) for kind in CAUSAL])
+    weight = serializers.FloatField(help_text="Of the link: how sure it is, 0 to 1.")
+    via = serializers.UUIDField(source="via_id", help_text="The memory one link nearer.")
+    link = serializers.UUIDField(source="link_id")
+    author = serializers.ChoiceField(choices=MemoryLink.Author.choices)
+    reasoning = serializers.CharField(allow_blank=True)
+    confirmed_at = serializers.DateTimeField(allow_null=True)
+    is_past = serializers.BooleanField(help_text="It is no longer true.")
+
+
+class CausalChainOut(serializers.Serializer):
+    memory = serializers.UUIDField(source="memory_id")
+    causes = CausalNodeOut(many=True, help_text="What led to it, nearest first.")
+    consequences = CausalNodeOut(many=True, help_text="What came of it, where asked for.")
+
+
+class CausalChainQuery(serializers.Serializer):
+    max_depth = serializers.IntegerField(
+        required=False, default=CHAIN_DEPTH, min_value=1, max_value=CHAIN_DEPTH_MAX
+    )
+    include_consequences = serializers.BooleanField(required=False, default=False)
 
 
 class NameOut(serializers.ModelSerializer):

@@ -5,6 +5,7 @@ Every action is a form that works without script; what cannot be taken back at a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -16,11 +17,15 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import drawing, entities, graph_selectors, selectors, services
+from memory import causality, drawing, entities, graph_selectors, selectors, services
+from memory.causality import CausalNode
 from memory.constants import PAGE_SIZE
 from memory.graph_forms import (
+    CAUSE_WORDS,
+    CONSEQUENCE_WORDS,
     LINK_WORDS,
     LINK_WORDS_BACK,
+    BackForm,
     DecideForm,
     EntityFilterForm,
     EntityForm,
@@ -36,6 +41,10 @@ from mira_site.errors import NotFound, RequestError
 CANDIDATES = 12  # offered to merge or link with
 MEMORIES_SHOWN = 100  # of one entity
 DRAWN_DEPTH = 2
+CONFIRMED: Mapping[str, str] = {
+    MemoryLink.Type.SUPERSEDES: "Noted: the older memory is past from now on.",
+    MemoryLink.Type.CONFLICTS: "Noted: I will ask you which of the two is right.",
+}
 
 
 @require_GET
@@ -235,20 +244,85 @@ def unlink(request: SignedInRequest, memory_id: UUID, target_id: UUID) -> HttpRe
     return redirect("memory", target_id if "inward" in request.POST else memory_id)
 
 
+@require_POST
+@login_required
+def confirm_link(request: SignedInRequest, memory_id: UUID, link_id: UUID) -> HttpResponse:
+    """The person says that a link is so; then back to where it was seen."""
+    try:
+        confirmed = services.confirm_link(
+            user=request.user, memory_id=memory_id, link_id=link_id, at=timezone.now()
+        )
+    except NotFound as error:
+        raise Http404(str(error)) from error
+    except RequestError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, CONFIRMED.get(confirmed.link_type, "Noted: it is so."))
+    return _back(request, memory_id)
+
+
+@require_POST
+@login_required
+def remove_link(request: SignedInRequest, memory_id: UUID, link_id: UUID) -> HttpResponse:
+    """Take a link of a chain away and go back to where it was seen."""
+    try:
+        services.remove_link(
+            user=request.user, memory_id=memory_id, link_id=link_id, at=timezone.now()
+        )
+    except NotFound as error:
+        raise Http404(str(error)) from error
+    messages.success(request, "The link is gone. Both memories are still there.")
+    return _back(request, memory_id)
+
+
+def _back(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
+    """To the memory whose page the form stood on: the link's own unless the form names one."""
+    form = BackForm(request.POST)
+    return redirect("memory", (form.is_valid() and form.cleaned_data["back"]) or memory_id)
+
+
 def graph_context(user: User, memory_id: UUID) -> dict[str, Any]:
     """What `partials/_graph.html` shows of a memory: links, mentions, and the picture."""
     now = timezone.now()
     around = graph_selectors.around(user, [memory_id], now=now)[memory_id]
     graph = graph_selectors.graph(user, memory_id, depth=DRAWN_DEPTH, now=now)
     words = {True: LINK_WORDS, False: LINK_WORDS_BACK}
+    chain = causality.chain(user, memory_id, include_consequences=True, now=now)
+    told = {node.link_id for node in (*chain.causes, *chain.consequences)}
     return {
+        "chains": [
+            {"name": name, "title": title, "rows": _rows(nodes, words_of)}
+            for name, title, nodes, words_of in (
+                ("causes", "What led to it", chain.causes, CAUSE_WORDS),
+                ("consequences", "What came of it", chain.consequences, CONSEQUENCE_WORDS),
+            )
+            if nodes
+        ],
         "mentions": around.mentions,
         "linked": [
             {"link": one, "words": words[one.outward][MemoryLink.Type(one.link_type)]}
             for one in around.links
+            if one.id not in told
         ],
         "picture": _picture(graph),
     }
+
+
+def _rows(
+    nodes: Sequence[CausalNode], words: Mapping[MemoryLink.Type, str]
+) -> list[dict[str, Any]]:
+    """Each memory under the one it hangs on, with what it is to that one."""
+    under: dict[UUID, list[CausalNode]] = {}
+    own = {node.id for node in nodes}
+    for node in nodes:
+        under.setdefault(node.via_id, []).append(node)
+    rows: list[dict[str, Any]] = []
+    waiting = [node for node in reversed(nodes) if node.via_id not in own]
+    while waiting:
+        node = waiting.pop()
+        rows.append({"node": node, "words": words[MemoryLink.Type(node.relation)]})
+        waiting += reversed(under.get(node.id, []))
+    return rows
 
 
 def _picture(graph: graph_selectors.Graph) -> dict[str, Any] | None:

@@ -78,7 +78,7 @@ def written(user):
         (
             "conflicts",
             "The report of the auditor says that the accounts are fine.",
-            "Anna's report on the accounts, which are wrong, contradicts the auditor's report.",
+            "The bank statement contradicts the report of the auditor about the accounts.",
         ),
         (
             "conflicts",
@@ -271,7 +271,7 @@ def test_without_a_cue_nothing_is_asked_of_the_database(as_alice, django_assert_
 def test_many_memories_cost_two_statements(as_alice, django_assert_num_queries):
     told(as_alice, EARLIER)
     many = [told(as_alice, f"{LATER} Number {number}.", days_ago=0) for number in range(5)]
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         assert len(causes.link(as_alice, many, at=timezone.now())) == 5
 
 

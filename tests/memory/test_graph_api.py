@@ -271,6 +271,7 @@ def test_nobody_reaches_what_is_somebody_elses(api, bobs_api, alice, bob, acting
         bobs_api.post(f"{ROOT}memories/{own.id}/links/", link, format="json"),
         bobs_api.delete(f"{ROOT}memories/{one.id}/links/{two.id}/"),
         bobs_api.get(f"{ROOT}memories/{one.id}/graph/"),
+        bobs_api.get(f"{ROOT}memories/{one.id}/causal-chain/"),
         bobs_api.get(f"{ROOT}memories/", {"entity": str(jana.id)}),
     ]
     assert {response.status_code for response in refused} == {404}

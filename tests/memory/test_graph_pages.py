@@ -168,7 +168,7 @@ class TestGraphPages:
         assert "replaces" in shown
         assert "Painted in May." in shown
         back = html(page.get(reverse("memory", args=[two.id])))
-        assert "is replaced by" in back
+        assert "replaces it" in back
         assert "&lt;b&gt;Merula" in back
         assert "<b>Merula" not in back
         assert DRAWN in html(page.get(url("graph", one)))
@@ -257,3 +257,67 @@ def test_archiving_the_other_end_takes_it_out_of_the_picture(page, linked, alice
     with acting(alice):
         services.archive(user=alice, memory_id=two.id, reason="old")
     assert "green" not in html(page.get(reverse("memory", args=[one.id])))
+
+
+class TestChains:
+    @pytest.fixture
+    def told(self, alice, acting):
+        """A flood, because of a burst pipe, because of the frost; and what came of the flood."""
+        texts = ("The cellar was flooded.", "A pipe burst.", "There was frost.", "We moved out.")
+        with acting(alice):
+            flood, pipe, frost, move = (MemoryFactory(user=alice, text=text) for text in texts)
+            made = [
+                links.connect(
+                    alice, one.id, two.id, link_type=kind, reasoning="It says so.", author="rule",
+                    at=NOW,
+                )
+                for one, two, kind in (
+                    (flood, pipe, "because"), (frost, pipe, "triggered"), (move, flood, "because"),
+                )
+            ]  # fmt: skip
+        return (flood, pipe, frost, move), made
+
+    def test_causes_and_consequences_stand_under_one_another(self, page, told):
+        flood, *_ = told[0]
+        shown = html(page.get(url("graph", flood)))
+        places = [shown.index(text) for text in ("What led to it", "What came of it")]
+        assert places[0] < shown.index("the reason") < shown.index("what set it off") < places[1]
+        assert "for this reason" in shown[places[1] :]
+        assert "70 % alike" in shown
+        assert "It stands alone" not in shown
+
+    def test_a_link_of_the_chain_is_confirmed_and_the_page_stays(self, page, told, alice, acting):
+        (flood, pipe, *_), made = told
+        done = page.post(url("link_confirm", pipe, made[1]), {"back": flood.id}, follow=True)
+        assert done.redirect_chain[-1][0] == reverse("memory", args=[flood.id])
+        assert "confirmed by you" in html(done)
+        with acting(alice):
+            assert MemoryLink.objects.for_user(alice).get(id=made[1].id).confirmed_at
+
+    def test_a_link_of_the_chain_is_removed_and_the_page_stays(self, page, told, alice, acting):
+        (flood, pipe, *_), made = told
+        done = page.post(url("link_remove", pipe, made[1]), {"back": flood.id}, follow=True)
+        assert done.redirect_chain[-1][0] == reverse("memory", args=[flood.id])
+        assert "There was frost." not in html(done)
+        assert page.post(url("link_remove", pipe, made[1])).status_code == 404
+
+    def test_a_form_leads_nowhere_else(self, page, told):
+        (flood, *_), made = told
+        done = page.post(url("link_confirm", flood, made[0]), {"back": "https://example.org/"})
+        assert done.url == reverse("memory", args=[flood.id])
+
+    def test_somebody_elses_links_are_not_found(self, client, bob, told):
+        (flood, *_), made = told
+        client.force_login(bob)
+        for name in ("link_confirm", "link_remove"):
+            assert client.post(url(name, flood, made[0])).status_code == 404
+
+    def test_confirming_a_replacement_says_what_comes_of_it(self, page, linked, alice, acting):
+        one, two = linked
+        with acting(alice):
+            (made,) = MemoryLink.objects.for_user(alice)
+        done = page.post(url("link_confirm", one, made), follow=True)
+        assert "past from now on" in html(done)
+        with acting(alice):
+            two.refresh_from_db()
+        assert two.valid_until is not None
