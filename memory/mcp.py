@@ -16,7 +16,7 @@ import structlog
 from django.utils import timezone
 from pydantic import ValidationError
 
-from memory import fingerprint_rules, mcp_answers, mcp_arguments, mcp_reading, services
+from memory import mcp_answers, mcp_arguments, mcp_reading, services
 from memory.constants import AGED_AFTER_DAYS
 from memory.mcp_answers import Answer, ArchiveResult, ClearResult, Stored
 from memory.mcp_arguments import Archive, Arguments, ClearMemory, Store
@@ -77,10 +77,11 @@ def _store(user: User, asked: Store, *, now: datetime) -> Answer:
     memory = services.create(
         user=user,
         text=asked.content,
-        memory_type=asked.type or fingerprint_rules.type_of(asked.content),
+        memory_type=asked.type,
         wing=asked.wing,
         room=asked.room or "",
         trust=Trust.TOOL,
+        metrics=asked.metrics,
     )
     fingerprint = Fingerprint.objects.for_user(user).filter(memory=memory).first()
     result = Stored(

@@ -6,6 +6,7 @@ JSON and hold it as it is.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -104,6 +105,7 @@ class Loaded:
     reads_like_an_instruction: bool
     replaced_by: list[str]
     fingerprint: dict[str, Any]
+    metrics: dict[str, Any]
     notes: list[str]
     sources: list[LoadedSource]
 
@@ -216,7 +218,13 @@ def resolved(user: User, given: str) -> UUID:
     return short_ids.resolve(user, _PREFIX.sub("", given))
 
 
-def element(memory: MemoryView, spans: Mapping[UUID, str], *, zone: ZoneInfo) -> str:
+def element(
+    memory: MemoryView,
+    spans: Mapping[UUID, str],
+    *,
+    metrics: Mapping[str, Any],
+    zone: ZoneInfo,
+) -> str:
     """The whole memory with its notes and with the sentences and messages it rests on."""
     attributes = {
         "id": short_ids.short(memory.id),
@@ -244,6 +252,8 @@ def element(memory: MemoryView, spans: Mapping[UUID, str], *, zone: ZoneInfo) ->
         whole = f"<message>{quoted(span)}</message>" if span and span != source.sentence else ""
         said_on = day(source.said_at, zone)
         lines.append(f'<source said_on="{said_on}">{quoted(source.sentence)}{whole}</source>')
+    if metrics:
+        lines.append(f"<metrics>{quoted(json.dumps(metrics, ensure_ascii=False))}</metrics>")
     return "\n".join([*lines, "</memory>"])
 
 

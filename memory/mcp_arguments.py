@@ -61,17 +61,18 @@ def _listed(value: Any) -> Any:
 
 
 def _object(value: Any) -> Any:
-    """An object, also as JSON in a string; bounded in its size."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise ValueError("metrics must be valid JSON.") from None
-    if not isinstance(value, dict):
+    """An object, also as JSON in a string; bounded, and such as PostgreSQL can keep."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+        written = json.dumps(found, ensure_ascii=False, allow_nan=False)
+        size = len(written.encode())
+    except (ValueError, RecursionError):
+        raise ValueError("metrics must be valid JSON.") from None
+    if not isinstance(found, dict) or "\\u0000" in written:
         raise ValueError("metrics must be a JSON object.")
-    if len(json.dumps(value, ensure_ascii=False).encode()) > METRICS_MAX_BYTES:
+    if size > METRICS_MAX_BYTES:
         raise ValueError(f"metrics must be at most {METRICS_MAX_BYTES:,} bytes of JSON.")
-    return value
+    return found
 
 
 def _place(value: str) -> str:

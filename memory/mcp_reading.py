@@ -31,7 +31,7 @@ from memory.mcp_answers import (
     warns,
 )
 from memory.mcp_arguments import CausalChain, Load, Nothing, Recall, Timeline
-from memory.models import MemorySource
+from memory.models import Memory, MemorySource
 from memory.places import Wing
 from memory.short_ids import short
 from memory.types import CausalNode, ContextItem, MemoryView, RecallContext
@@ -108,11 +108,12 @@ def load(user: User, asked: Load, *, now: datetime) -> Answer:
         .filter(memory=memory_id)
         .values_list("message_id", "span")
     )
-    text = element(memory, spans, zone=accounts.zone(user))
-    return Answer(text=f"{IS_DATA}\n{text}", result=_loaded(memory, spans))
+    metrics = Memory.objects.for_user(user).values_list("metrics", flat=True).get(id=memory_id)
+    text = element(memory, spans, metrics=metrics or {}, zone=accounts.zone(user))
+    return Answer(text=f"{IS_DATA}\n{text}", result=_loaded(memory, spans, metrics or {}))
 
 
-def _loaded(memory: MemoryView, spans: dict[UUID, str]) -> Loaded:
+def _loaded(memory: MemoryView, spans: dict[UUID, str], metrics: dict[str, Any]) -> Loaded:
     fingerprint: dict[str, Any] = json.loads(memory.fingerprint) if memory.fingerprint else {}
     return Loaded(
         id=short(memory.id),
@@ -130,6 +131,7 @@ def _loaded(memory: MemoryView, spans: dict[UUID, str]) -> Loaded:
         reads_like_an_instruction=warns(memory),
         replaced_by=[short(one) for one in memory.replaced_by],
         fingerprint=fingerprint,
+        metrics=metrics,
         notes=[note.text for note in memory.notes],
         sources=[
             LoadedSource(

@@ -125,6 +125,7 @@ def create(
     happens_at: datetime | None = None,
     expires_at: datetime | None = None,
     trust: Trust = Trust.SAID,
+    metrics: Mapping[str, Any] | None = None,
 ) -> Memory:
     """Store one memory that the person wrote; if it is known already, that one is returned.
 
@@ -159,6 +160,8 @@ def create(
         rows = Memory.objects.for_user(user).filter(id=memory_id)
         if weight is not None:
             rows.update(importance_by_person=weight)
+        if metrics is not None:
+            rows.update(metrics=dict(metrics))
         scores.rescore(user, now=timezone.now(), memory_ids=[memory_id])
         memory: Memory = rows.get()
     log.info("memory.created", memory=memory.short_id)

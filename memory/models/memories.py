@@ -105,6 +105,9 @@ class Memory(Owned):
     tended_at = models.DateTimeField(
         null=True, blank=True, help_text="Last successful look of the curator."
     )
+    metrics = models.JSONField(
+        null=True, blank=True, help_text="Figures that a program keeps beside it, as it gave them."
+    )
     embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS)
     search_vector = models.GeneratedField(
         expression=SearchVector("text", config="english"),

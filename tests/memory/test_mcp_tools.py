@@ -103,6 +103,21 @@ def test_the_same_again_is_the_same_memory(me, call):
     assert text.startswith("Known already")
 
 
+@pytest.mark.parametrize("metrics", [{"ms": 12, "ok": True}, '{"ms": 12, "ok": true}'])
+def test_figures_are_kept_beside_the_memory_and_shown_with_it(call, metrics):
+    _, stored = call("mira_store", content=GARDEN, wing="home", metrics=metrics)
+    text, loaded = call("mira_load", id=stored["id"])
+    assert loaded["metrics"] == {"ms": 12, "ok": True}
+    assert '<metrics>{"ms": 12, "ok": true}</metrics>' in text
+
+
+@pytest.mark.parametrize(
+    "metrics", ["no json", "[1]", [1], {"x": "y" * 10_000}, {"x": "\0"}, '{"x": NaN}', "[" * 90_000]
+)
+def test_figures_that_are_no_object_or_too_many_are_an_error(call, metrics):
+    assert "- metrics:" in refused(call, "mira_store", content=GARDEN, wing="home", metrics=metrics)
+
+
 def test_a_type_that_there_is_not_is_an_error_and_nothing_is_stored(me, call):
     text = refused(call, "mira_store", content=GARDEN, wing="home", type="opinion")
     assert "type" in text and "'fact'" in text
