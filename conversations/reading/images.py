@@ -25,6 +25,7 @@ PLAIN_MODES = {"L", "LA", "RGB", "RGBA"}
 def read(content: bytes) -> Reading:
     """The picture as it is kept; of a moving one the first frame."""
     warnings.simplefilter("ignore")
+    Image.MAX_IMAGE_PIXELS = None  # our own limit is lower, and says what to do
     try:
         with Image.open(BytesIO(content), formats=tuple(FORMATS)) as opened:
             kind = str(opened.format)
