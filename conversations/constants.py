@@ -90,3 +90,10 @@ COMPACTION_CLAIM_S = 300  # one compaction of a segment at a time; spec conversa
 BRIEF_MIN_CHARS = 300  # a shorter brief is no brief
 BRIEF_MIN_SHARE = 0.02  # of what it tells
 BRIEF_MAX_TOKENS = 6_000
+
+SUBCORTICAL_LIMIT_S = 2.0  # a slow fast-model delays no answer by more than this; issue 5
+CONTEXT_PAIRS = 3  # of messages that the fast model reads; spec cognition 1.2
+CONTEXT_MESSAGE_CHARS = 2_000  # of each; spec cognition 1.2
+EXPANSION_MAX = 4  # phrases of one answer; spec cognition 1.5
+OFFERED_WORDS = 15  # of a memory that may stay; spec cognition 1.2
+KEPT_MAX = 6  # memories that stay from the turn before; spec cognition 1.2

@@ -16,7 +16,7 @@ from conversations.constants import (
 from conversations.models import Message, Turn
 from conversations.types import Prepared
 from memory import selectors as memory
-from memory.types import Compared, Recalled
+from memory.types import Compared, Memory, Recalled
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 
@@ -42,22 +42,29 @@ def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
     return [one for one in found if one.id in seen]
 
 
-def kept(
-    user: User, history: Sequence[Message], asked: Sequence[str], *, now: datetime
-) -> list[UUID]:
-    """What came up for the turn before, in this segment, and is still being talked about.
+def offered(user: User, history: Sequence[Message]) -> list[Memory]:
+    """What came up for the turn before, in this segment, best first.
 
     Read from the database: the turn before may have been answered by another worker.
     """
-    before = _came_up(user, history)
-    compared = memory.compared(user, before, asked, now=now)
-    return [one.id for one in compared if is_in_use(one, history)]
-
-
-def _came_up(user: User, history: Sequence[Message]) -> list[UUID]:
     newest = history[-1].turn_id
     earlier = [one.turn_id for one in history if one.turn_id not in (None, newest)]
-    return selectors.came_up(user, earlier[-1]) if earlier else []
+    ids = selectors.came_up(user, earlier[-1]) if earlier else []
+    rows = {one.pk: one for one in memory.memories(user).filter(pk__in=ids)} if ids else {}
+    return [rows[memory_id] for memory_id in ids if memory_id in rows]
+
+
+def kept(
+    user: User,
+    history: Sequence[Message],
+    asked: Sequence[str],
+    before: Sequence[UUID],
+    *,
+    now: datetime,
+) -> list[UUID]:
+    """Which of the memories of the turn before are still being talked about."""
+    compared = memory.compared(user, before, asked, now=now)
+    return [one.id for one in compared if is_in_use(one, history)]
 
 
 def is_in_use(memory_before: Compared, history: Sequence[Message]) -> bool:

@@ -62,6 +62,7 @@ class Draft:
     usage: Usage = field(default_factory=Usage)
     is_stopped: bool = False
     open_question: OpenQuestion | None = None
+    prepared: Prepared | None = None
     composed: prompt.Composed | None = None
     counted_tokens: int = 0  # of the first request, by the provider
     started: float = field(default_factory=time.perf_counter)
@@ -101,6 +102,8 @@ def run(*, user: User, turn_id: UUID) -> Turn | None:
             queued_ms=round(queued.total_seconds() * 1000, 1),
             **{f"{step}_ms": at for step, at in draft.timings_ms.items()},
         )
+    if draft.prepared is not None:
+        subcortical.record(turn, draft.prepared)
     if draft.composed is not None:  # not before the answer: nobody shall wait for it
         situation.record(turn, draft.composed, counted_tokens=draft.counted_tokens)
     if turn.status in (Turn.Status.DONE, Turn.Status.STOPPED):
@@ -137,6 +140,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     history = selectors.history(turn)
     draft.mark("history")
     prepared = subcortical.prepare(turn, history, now=now)
+    draft.prepared = prepared
     draft.mark("prepared")
     recalled = _recall(turn, prepared, now)
     draft.mark("recalled")

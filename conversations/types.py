@@ -43,7 +43,9 @@ class Prepared:
     """What is looked for before a message is answered, and how hard it is (subcortical.py).
 
     Phrases to recall by, the most telling first; names; memories of the turn before that stay;
-    `past`: what is no longer true is asked for too.
+    `past`: what is no longer true is asked for too. `effort` is for the model that answers, empty
+    for its own default; `offered_ids` are the memories that could have stayed; `reason` says why it
+    is not a model's word.
     """
 
     phrases: tuple[str, ...]
@@ -51,6 +53,11 @@ class Prepared:
     kept_ids: tuple[UUID, ...]
     past: bool
     complexity: Complexity
+    effort: str = ""
+    offered_ids: tuple[UUID, ...] = ()
+    by_model: bool = False
+    reason: str = ""
+    took_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

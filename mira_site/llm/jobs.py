@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NoReturn, TypeVar
@@ -68,6 +69,8 @@ class Job(Generic[Answer]):
     prompt: tuple[str, str]
     answer: type[Answer]
     max_tokens: int = constants.JOB_MAX_TOKENS
+    deadline_s: float | None = None  # of the whole, a second try included; else by its tier
+    tries: int | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -94,13 +97,20 @@ class Job(Generic[Answer]):
         return Outcome(answer=otherwise(), by_model=False, reason=reason)
 
     def _by_model(self, request: ModelRequest) -> Outcome[Answer]:
+        started = time.monotonic()
         finished = client.complete(request)
         try:
             answer = self._read(finished)
         except ModelOutputError as problem:
             usage.mark_bad_answer(finished.call_id)
             log.info("job.answer_refused", job=self.name, stop_reason=finished.stop_reason)
-            finished = client.complete(_repair(request, finished, str(problem)))
+            again = _repair(request, finished, str(problem))
+            if self.deadline_s is not None:
+                left_s = self.deadline_s - (time.monotonic() - started)
+                if left_s <= 0:
+                    raise
+                again = replace(again, deadline_s=left_s)
+            finished = client.complete(again)
             answer = self._read_again(finished)
         return Outcome(answer=answer, by_model=True, model=finished.model)
 
@@ -125,8 +135,8 @@ class Job(Generic[Answer]):
             forced_tool=self.name,
             max_tokens=self.max_tokens,
             thinking=ThinkingMode.OFF if is_fast else ThinkingMode.DEFAULT,
-            deadline_s=constants.FAST_DEADLINE_S if is_fast else None,
-            tries=constants.FAST_TRIES if is_fast else constants.MAX_TRIES,
+            deadline_s=self.deadline_s or (constants.FAST_DEADLINE_S if is_fast else None),
+            tries=self.tries or (constants.FAST_TRIES if is_fast else constants.MAX_TRIES),
         )
 
     def _tool(self) -> ToolSpec:
