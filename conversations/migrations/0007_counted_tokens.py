@@ -4,15 +4,16 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conversations', '0006_attachments'),
+        ("conversations", "0006_attachments"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='composedcontext',
-            name='counted_tokens',
-            field=models.PositiveIntegerField(default=0, help_text='The same, as the provider counted it; 0 if it did not.'),
+            model_name="composedcontext",
+            name="counted_tokens",
+            field=models.PositiveIntegerField(
+                default=0, help_text="The same, as the provider counted it; 0 if it did not."
+            ),
         ),
     ]
