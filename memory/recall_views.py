@@ -62,9 +62,11 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    name: str
+    """A number from 0 to 100; `is_trace`: more than nothing, but not one."""
+
     label: str
     percent: int
+    is_trace: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +196,11 @@ def _bars(factors: Factors, parts: Parts) -> list[Bar]:
         "importance": parts.importance,
     }
     return [
-        Bar(name=name, label=label, percent=_percent(values[name]))
+        Bar(
+            label=label,
+            percent=_percent(values[name]),
+            is_trace=values[name] > 0 and not _percent(values[name]),
+        )
         for name, (label, _) in MEANINGS.items()
     ]
 

@@ -102,7 +102,7 @@ def test_a_bad_name_is_refused_by_its_field(as_alice, embedder, field, name):
 
 def test_an_edit_moves_and_an_empty_name_moves_back(as_alice, embedder):
     services.create(user=as_alice, text="Alice bakes bread.", wing="Home", room="Kitchen")
-    memory = services.create(user=as_alice, text="Alice sails.")
+    memory = services.create(user=as_alice, text="Alice sails.", memory_type="fact")
     moved = services.edit(user=as_alice, memory_id=memory.id, wing="home", room="kitchen")
     assert place(moved) == ("Home", "Kitchen")
     back = services.edit(user=as_alice, memory_id=memory.id, wing="", room="")
@@ -139,7 +139,7 @@ def test_the_list_narrows_to_a_place_whatever_its_case(as_alice, api, embedder):
 def test_wings_are_listed_with_their_rooms_and_counts(as_alice, api, embedder):
     for text in ("Alice sails.", "The mast is high."):
         services.create(user=as_alice, text=text, wing="boat", room="rig")
-    services.create(user=as_alice, text="Alice bakes bread.")
+    services.create(user=as_alice, text="Alice bakes bread.", memory_type="fact")
     gone = services.create(user=as_alice, text="Alice had a dog.", wing="past")
     services.archive(user=as_alice, memory_id=gone.id, reason="over")
     assert api.get(f"{URL}wings/").json() == [
@@ -166,7 +166,9 @@ def test_the_edit_page_says_which_name_is_bad(as_alice, client, embedder):
 
 def test_status_counts_what_there_is(as_alice, api, bob, embedder):
     texts = ("Alice sails.", "Jana, Alice's sister, gets seasick. ☀")
-    first, second = (services.create(user=as_alice, text=text) for text in texts)
+    first, second = (
+        services.create(user=as_alice, text=text, memory_type="fact") for text in texts
+    )
     services.link(
         user=as_alice, source_id=first.id, target_id=second.id, link_type="because",
         reasoning="Both sail.", author="person", at=first.created_at,
