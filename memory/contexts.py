@@ -5,7 +5,7 @@ rendering. The one way memory is chosen and shown: API, MCP, memory_tool, prompt
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import partial
 from uuid import UUID
@@ -13,16 +13,24 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from memory import factors, fingerprints, naming, past, recall, rendering, search
+from memory import factors, fingerprints, naming, past, recall, rendering, short_ids, showing
 from memory.allocation import Allocation, Candidate, LeftOut, Rendering, allocate
 from memory.constants import RECALL_LIMIT_MAX
 from memory.models import Memory, MemoryLink
+from memory.recall import Found
 from memory.rendering import Form
-from memory.types import ContextItem, Factors, LeftOutItem, RecallContext, Recalled
-from mira_site import embeddings, tokens
+from memory.types import (
+    ContextItem,
+    Factors,
+    LeftOutItem,
+    MemoryView,
+    RecallContext,
+    Recalled,
+    Why,
+)
+from mira_site import tokens
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
-from mira_site.errors import EmbeddingsUnavailable
 
 CAUSAL = ("because", "triggered", "resolves")  # of the types of links
 REASONS: Mapping[LeftOut, str] = {
@@ -32,7 +40,11 @@ REASONS: Mapping[LeftOut, str] = {
     LeftOut.ENOUGH: "More came up than were asked for.",
 }
 FALLBACK_BELOW = 0.35  # relevance of a wing's best under which the fallback wings are tried
+LEAST_TOKENS = 25  # hardly a memory takes fewer, element and all
+SPARE = 10  # candidates beyond those that may be shown
 DAY_S = 86_400
+NOTHING = Found()
+VIEW = tuple(field.name for field in fields(MemoryView))
 
 
 def recall_context(
@@ -53,56 +65,54 @@ def recall_context(
     is. `limit` bounds the memories shown.
     """
     asking = partial(
-        recall.recall,
+        recall.found,
         user,
         query,
-        limit=limit,
+        limit=_asked_for(budget_tokens, limit),
         now=now,
         names=naming.names_asked_for(query),
         past=past.asks_for_past(query),
         room=room,
     )
-    found = asking(wing=wing)
-    elsewhere: list[Recalled] = []
-    used = ""
-    if wing is not None and not _is_good(found):
+    first = asking(wing=wing)
+    used, elsewhere = "", NOTHING
+    if wing is not None and not _is_good(first):
         used, elsewhere = _fallen_back(asking, fallback_wings)
     filled = context(
-        sorted([*found, *elsewhere], key=lambda one: -weight(one)),
+        sorted([*first.items, *elsewhere.items], key=lambda one: -weight(one)),
         budget_tokens=budget_tokens,
         zone=accounts.zone(user),
         limit=limit,
-        elsewhere=[one.id for one in elsewhere],
+        elsewhere=[one.id for one in elsewhere.items],
     )
     explained = _explained(user, filled, now=now)
-    return replace(explained, wing=used, is_degraded=_is_without_embeddings(query))
+    return replace(
+        explained,
+        left_out=(*explained.left_out, *_alike(user, filled.items, now=now)),
+        wing=used,
+        is_degraded=first.is_degraded,
+    )
 
 
-def _fallen_back(
-    asking: Callable[..., list[Recalled]], wings: Sequence[str]
-) -> tuple[str, list[Recalled]]:
+def _asked_for(budget_tokens: int, limit: int) -> int:
+    """How many candidates are worth fetching: those that may fit, and some to take their place."""
+    return min(RECALL_LIMIT_MAX, limit + SPARE, budget_tokens // LEAST_TOKENS + SPARE)
+
+
+def _fallen_back(asking: Callable[..., Found], wings: Sequence[str]) -> tuple[str, Found]:
     """The first of the wings with something good; without one the first with anything."""
-    first: tuple[str, list[Recalled]] = ("", [])
+    first = ("", NOTHING)
     for wing in wings:
         found = asking(wing=wing)
         if _is_good(found):
             return wing, found
-        if found and not first[1]:
+        if found.items and not first[1].items:
             first = wing, found
     return first
 
 
-def _is_good(found: Sequence[Recalled]) -> bool:
-    return max(map(weight, found), default=0.0) >= FALLBACK_BELOW
-
-
-def _is_without_embeddings(query: str) -> bool:
-    """Recall has asked for the same vectors just now, so that this one costs nothing."""
-    try:
-        embeddings.embed_queries(search.phrases([query]))
-    except EmbeddingsUnavailable:
-        return True
-    return False
+def _is_good(found: Found) -> bool:
+    return max(map(weight, found.items), default=0.0) >= FALLBACK_BELOW
 
 
 def context(
@@ -257,6 +267,21 @@ def _explained(user: User, filled: RecallContext, *, now: datetime) -> RecallCon
         items=tuple(replace(item, factors=of(item.memory)) for item in filled.items),
         left_out=tuple(replace(item, factors=of(item.memory)) for item in filled.left_out),
     )
+
+
+def _alike(user: User, items: Sequence[ContextItem], *, now: datetime) -> list[LeftOutItem]:
+    """Those that stood back because one that is shown says nearly the same."""
+    stands_for = {other: item.memory for item in items for other in item.memory.also}
+    views = showing.shown(user, list(stands_for), now=now, past=True)
+    why = Why(text="says nearly the same as another that came up", path="meaning")
+    return [
+        LeftOutItem(
+            memory=Recalled(**{name: getattr(views[one], name) for name in VIEW}, score=0, why=why),
+            reason=f"It says nearly the same as {short_ids.short(shown.id)}.",
+        )
+        for one, shown in stands_for.items()
+        if one in views
+    ]
 
 
 def _facts(memory: Recalled) -> int:

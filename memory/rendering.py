@@ -114,6 +114,8 @@ def element(
 ) -> str:
     """The memory in full, with its notes and with one line for each that is linked to it."""
     attributes = _attributes(memory, zone, dated=dated, wing=wing)
+    if memory.also:
+        attributes["also"] = _ids(memory.also)
     relevance = memory.why.parts.relevance
     if relevance > RELEVANT:
         attributes["relevance"] = f"{relevance:.0%}"

@@ -155,7 +155,7 @@ class TestTurns:
         assert list(accessed) == [boat.pk]
         blocks = messages_api.blocks(fake_anthropic.seen("reply")[-1].json["messages"][-1])
         hud = next(block["text"] for block in blocks if block["text"].startswith("<hud>"))
-        assert f'<linked how="refines" id="{other.short_id}"' in hud
+        assert f'<linked how="refines" id="mem_{other.short_id}"' in hud
         context = next(event for event in heard(me) if event.type == "context.ready")
         assert [one["parts"]["path"] for one in context.payload["surfaced"]] == ["words", "link"]
         again = say(me, "And how bad is it?")

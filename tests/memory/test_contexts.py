@@ -134,10 +134,11 @@ def test_without_embeddings_words_answer_and_the_context_says_so(as_alice, monke
     MemoryFactory(user=as_alice, text="Alice's boat is called Merula.")
     assert not asked(as_alice, "boat called Merula").is_degraded
 
-    def away(*_):
+    def away():
         raise EmbeddingsUnavailable("The model is away.")
 
-    monkeypatch.setattr(embeddings, "embed_queries", away)
+    monkeypatch.setattr(embeddings, "_encoder", away)
+    embeddings.forget_queries()
     context = asked(as_alice, "boat called Merula")
     assert texts(context) == ["Alice's boat is called Merula."]
     assert context.is_degraded
