@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.db.models.functions import Length
 
 from memory import derived, passages, storage
 from memory.models import Memory
 from mira_site.accounts.models import User
 
-BATCH = 200  # memories in one transaction: the person's other writes wait for it
+BATCH = 100  # memories in one transaction: the person's other writes wait for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,44 +26,37 @@ class Underived:
 
 
 def missing(user: User) -> Underived:
-    return Underived(
-        fingerprints=_plain(user).count(),
-        passages=sum(
-            bool(passages.spans(text)) for text in _long(user).values_list("text", flat=True)
-        ),
-    )
+    return Underived(fingerprints=len(_plain(user)), passages=len(_uncut(user)))
 
 
 def write_missing(user: User, *, at: datetime) -> Underived:
-    """Write them, archived memories' too, in steps that each stand by themselves.
+    """Write them, of archived memories too, in steps that each stand by themselves.
 
     Raises EmbeddingsUnavailable; what was written until then stays.
     """
-    found = missing(user)
-    while _write(user, list(_plain(user).values_list("id", flat=True)[:BATCH]), at=at):
-        pass
-    for memory_id, text in list(_long(user).values_list("id", "text")):
-        if passages.spans(text):
-            _write(user, [memory_id], at=at)
-    return found
+    plain, uncut = _plain(user), _uncut(user)
+    wanted = list(dict.fromkeys([*plain, *uncut]))
+    for start in range(0, len(wanted), BATCH):
+        _write(user, wanted[start : start + BATCH], at=at)
+    return Underived(fingerprints=len(plain), passages=len(uncut))
 
 
 @transaction.atomic
-def _write(user: User, memory_ids: list[object], *, at: datetime) -> bool:
+def _write(user: User, memory_ids: Sequence[UUID], *, at: datetime) -> None:
     storage.lock(user)
     rows = Memory.objects.for_user(user).filter(id__in=memory_ids).defer("search_vector")
-    found = list(rows.order_by("id"))
-    derived.write(user, found, at=at)
-    return bool(found)
+    derived.write(user, list(rows.order_by("id")), at=at)
 
 
-def _plain(user: User) -> QuerySet[Memory]:
+def _plain(user: User) -> list[UUID]:
     """Memories without a fingerprint."""
     rows = Memory.objects.for_user(user).filter(fingerprint__isnull=True)
-    return rows.order_by("created_at", "id")
+    return list(rows.order_by("created_at", "id").values_list("id", flat=True))
 
 
-def _long(user: User) -> QuerySet[Memory]:
-    """Memories without passages whose text may need them: a word piece has a character at least."""
+def _uncut(user: User) -> list[UUID]:
+    """Memories that need passages and have none; a word piece has a character at least."""
     rows = Memory.objects.for_user(user).annotate(length=Length("text"))
-    return rows.filter(passages__isnull=True, length__gt=passages.PIECES_MAX)
+    long = rows.filter(passages__isnull=True, length__gt=passages.PIECES_MAX)
+    texts = long.order_by("created_at", "id").values_list("id", "text")
+    return [memory_id for memory_id, text in texts.iterator() if passages.spans(text)]

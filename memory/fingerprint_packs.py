@@ -103,11 +103,11 @@ ENGLISH = Pack(
     reason=_patterns(
         rf"because(?: of)? {_TO_STOP}",
         # "Since 2019", "since I was a child" and "works as a nurse" give no reason.
-        r"since (?P<value>(?!\d|i was|(?:s?he|they|we) (?:was|were)"
-        r" (?:a|born|young)|then|last|my childhood)(?:it|we|they|he|she|there|the|this|that|our|my"
-        r"|its|i|\w+) [^\n]*?(?<!\w)(?:is|are|was|were|has|have|had|can|cannot|can['’]t|needs?"
-        r"|supports?|requires?|costs?|doesn['’]t|don['’]t|does not|do not|won['’]t|would|isn['’]t)"
-        rf"(?!\w)[^\n]*?)\s*(?={STOP})",
+        r"since (?P<value>(?!i was|(?:s?he|they|we) (?:was|were) (?:an?|born|young)(?!\w))"
+        r"(?:(?:it|we|they|he|she|there|i)|(?:the|this|that|our|my|its)(?: (?!and(?!\w)|or(?!\w))"
+        r"[\w-]+){1,3}|(?!then|last|\d)[\w-]+) (?:is|are|was|were|has|have|had|can|cannot|can['’]t"
+        r"|needs?|supports?|requires?|costs?|doesn['’]t|don['’]t|does not|do not|won['’]t|would"
+        rf"|isn['’]t)(?!\w)[^\n]*?)\s*(?={STOP})",
         r"as (?P<value>(?:it|we|they|he|she|there|the|this|that|our|my|i) [^\n,]{0,40}?(?<!\w)(?:is"
         r"|are|was|were|has|have|had|can|cannot|can['’]t|needs?|supports?|requires?|costs?|runs?"
         rf"|doesn['’]t|don['’]t|does not|do not|won['’]t|want|isn['’]t)(?!\w)[^\n]*?)\s*(?={STOP})",

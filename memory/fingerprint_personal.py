@@ -44,8 +44,9 @@ _EN_PET = (
 _EN_PAST = (
     r"(?:went|visited|bought|sold|moved|started|finished|broke|met|got|made|saw|took|travell?ed|won"
     r"|lost|joined|left|graduated|married|divorced|quit|learn(?:ed|t)|ran|climbed|adopted|built"
-    r"|wrote|read|attended|passed|failed|retired|attend|completed|celebrated|signed up|gave|had"
-    r"|began|flew|drove|studied|worked|lived|painted|planted|gone|been to|taken|seen)"
+    r"|wrote|read|attended|passed|failed|retired|attend|completed|celebrated|signed up|gave"
+    r"|began|flew|drove|studied|worked|lived|painted|planted|gone|been to|taken|seen"
+    r"|had(?= (?:an?|the|my|our|lunch|dinner|breakfast)(?!\w)))"
 )
 
 ENGLISH = _patterns(

@@ -169,6 +169,11 @@ def test_time_and_trade_are_no_reasons(text):
     assert read(text).reasons == ()
 
 
+def test_since_gives_a_reason_where_a_statement_follows():
+    assert read("We stay here since the rent is low.").reasons == ("the rent is low",)
+    assert read("It was open since the summer and had cost us a lot.").reasons == ()
+
+
 @pytest.mark.parametrize(
     ("text", "deadline"),
     [
