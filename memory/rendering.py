@@ -50,15 +50,16 @@ def forms(
 
     They stand under the line of their day (`heading`) and so carry no date.
     """
-    full = _form(
-        Mode.VERBATIM, memory.text, element(memory, zone=zone, wing=shows_wing), fidelity=1.0
-    )
-    lesser = _header(memory, zone, wing=shows_wing), _fingerprint(memory, zone, wing=shows_wing)
+    attributes = _attributes(memory, zone, dated=False, wing=shows_wing)
+    full = _form(Mode.VERBATIM, memory.text, _full(memory, zone, attributes), fidelity=1.0)
     found = [full]
-    # A form that costs as much as a fuller one, or shows as little as a lesser one, is of no use.
-    for form in reversed(lesser):
-        if form is not None and form.fidelity > 0 and form.tokens < found[0].tokens:
-            found.insert(0, form)
+    # What costs as much as a fuller form, or tells nothing, is of no use.
+    fingerprint = _fingerprint(memory, attributes, below=full.tokens)
+    if fingerprint is not None:
+        found.insert(0, fingerprint)
+    header = _header(memory, zone, wing=shows_wing)
+    if header.tokens < found[0].tokens:
+        found.insert(0, header)
     return tuple(found)
 
 
@@ -87,39 +88,39 @@ def _header(memory: MemoryView, zone: ZoneInfo, *, wing: bool) -> Form:
     return _form(Mode.HEADER, label, _closed(attributes, label), fidelity=HEADER_KEEPS)
 
 
-def _fingerprint(memory: MemoryView, zone: ZoneInfo, *, wing: bool) -> Form | None:
-    """The line of its facts; none where it tells nothing beyond what the memory is about."""
+def _fingerprint(memory: MemoryView, attributes: Mapping[str, str], *, below: int) -> Form | None:
+    """The line of its facts; none where it costs `below` or more, or tells nothing beyond what the
+    memory is about."""
     if not memory.fingerprint:
         return None
-    print_ = fingerprints.parse(memory.fingerprint)
-    if not fingerprints.is_worth_showing(print_):
+    parsed = fingerprints.parse(memory.fingerprint)
+    if not fingerprints.is_worth_showing(parsed):
         return None
-    line = fingerprints.line(print_)
-    attributes = _attributes(memory, zone, dated=False, wing=wing)
-    text = _closed({"id": attributes.pop("id"), "mode": Mode.FINGERPRINT, **attributes}, line)
-    share = fingerprints.share_of_facts(print_, text=memory.text)
-    return _form(Mode.FINGERPRINT, line, text, fidelity=share)
+    line = fingerprints.line(parsed)
+    text = _closed({"id": attributes["id"], "mode": Mode.FINGERPRINT, **attributes}, line)
+    if line_tokens(text) >= below:
+        return None
+    share = fingerprints.share_of_facts(parsed, text=memory.text)
+    return _form(Mode.FINGERPRINT, line, text, fidelity=share) if share > 0 else None
 
 
 def _closed(attributes: Mapping[str, str], text: str) -> str:
     return f"<memory{_written(attributes)}>{quoted(text)}</memory>"
 
 
-def element(
-    memory: Recalled,
-    *,
-    zone: ZoneInfo,
-    wing: bool = False,
-    dated: bool = False,
-) -> str:
+def element(memory: Recalled, *, zone: ZoneInfo, dated: bool = False) -> str:
     """The memory in full, with its notes and with one line for each that is linked to it."""
-    attributes = _attributes(memory, zone, dated=dated, wing=wing)
+    return _full(memory, zone, _attributes(memory, zone, dated=dated, wing=False))
+
+
+def _full(memory: Recalled, zone: ZoneInfo, attributes: Mapping[str, str]) -> str:
+    told = dict(attributes)
     if memory.also:
-        attributes["also"] = _ids(memory.also)
+        told["also"] = _ids(memory.also)
     relevance = memory.why.parts.relevance
     if relevance > RELEVANT:
-        attributes["relevance"] = f"{relevance:.0%}"
-    return _with(memory, attributes, [*_notes(memory, zone), *_linked(memory.linked, zone)])
+        told["relevance"] = f"{relevance:.0%}"
+    return _with(memory, told, [*_notes(memory, zone), *_linked(memory.linked, zone)])
 
 
 def whole(memory: MemoryView, said: Sequence[tuple[datetime, str]], *, zone: ZoneInfo) -> str:
@@ -187,7 +188,8 @@ def _moment(moment: datetime | None, zone: ZoneInfo) -> str:
 
 
 def _written(attributes: Mapping[str, str]) -> str:
-    return "".join(
-        f' {name}="{quoted(value).replace(chr(34), "&quot;")}"'
-        for name, value in attributes.items()
-    )
+    return "".join(f' {name}="{_in_quotes(value)}"' for name, value in attributes.items())
+
+
+def _in_quotes(value: str) -> str:
+    return quoted(value).replace('"', "&quot;")
