@@ -46,6 +46,29 @@ export async function request(path, { method = "GET", body, accept = "applicatio
   return response;
 }
 
+/** Send one file as a form, and hear how far it is: `onProgress(share)`. Resolves to the JSON answer. */
+export function upload(path, file, { onProgress, signal }) {
+  // fetch tells nothing of how much was sent.
+  return new Promise((resolve, reject) => {
+    const line = new XMLHttpRequest();
+    const form = new FormData();
+    form.append("file", file, file.name || "picture");
+    line.open("POST", path);
+    line.responseType = "json";
+    line.setRequestHeader("Accept", "application/json");
+    line.setRequestHeader("X-CSRFToken", csrfToken());
+    line.upload.addEventListener("progress", (event) => event.lengthComputable && onProgress(event.loaded / event.total));
+    line.addEventListener("load", () => {
+      if (line.status >= 200 && line.status < 300) resolve(line.response);
+      else reject(new ApiError({ ...line.response, status: line.status }));
+    });
+    line.addEventListener("error", () => reject(new ApiError({ status: 0, detail: "The server cannot be reached right now." })));
+    line.addEventListener("abort", () => reject(new DOMException("Taken back", "AbortError")));
+    signal.addEventListener("abort", () => line.abort());
+    line.send(form);
+  });
+}
+
 async function json(path, options) {
   const response = await request(path, options);
   return response.status === 204 ? null : response.json();

@@ -78,20 +78,20 @@ const outbox = new Outbox({
   socket,
   turns,
   onEvent: take,
-  onEdit: (text) => composer.insert(text),
+  onEdit: (text, files) => composer.insert(text, files),
   onChange: showWelcome,
 });
 
 const composer = new Composer({
   form: $("[data-composer]"),
+  area: $("#main"),
   userId,
-  send: (text) => {
+  send: (text, files) => {
+    outbox.add(text, files);
     if (!history.reachesEnd) {
-      outbox.add(text);
       location.assign("/");
       return;
     }
-    outbox.add(text);
     scroll.toEnd();
   },
   stop: () => turns.stop((frame) => socket.send(frame)),

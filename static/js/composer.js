@@ -1,4 +1,6 @@
-// The writing place: grows with the text, keeps a draft, sends by Enter (on touch by the button).
+// The writing place: grows with the text, keeps a draft, takes files, sends by Enter (on touch by
+// the button).
+import { Attachments } from "mira/attachments";
 
 const SAVE_AFTER_MS = 250;
 
@@ -11,9 +13,11 @@ export class Composer {
   #timer = 0;
   #on;
   #isRunning = false;
+  #files;
+  #sendsWhenReady = false; // sent was wished for while a file was still on its way
 
-  /** `on`: send(text), stop(). */
-  constructor({ form, userId, ...on }) {
+  /** `area` is where files can be dropped; `on`: send(text, files), stop(). */
+  constructor({ form, area, userId, ...on }) {
     this.#form = form;
     this.#input = form.querySelector("textarea");
     this.#send = form.querySelector("[data-send]");
@@ -29,6 +33,7 @@ export class Composer {
     this.#input.addEventListener("keydown", (event) => this.#onKey(event));
     document.addEventListener("keydown", (event) => this.#onGlobalKey(event));
     window.addEventListener("pagehide", () => this.#saveDraft());
+    this.#files = new Attachments({ form, area, onChange: () => this.#filesChanged() });
     this.#restore();
   }
 
@@ -36,10 +41,11 @@ export class Composer {
     return this.#input.value;
   }
 
-  /** Put a text into the field, before what is already there. */
-  insert(text) {
+  /** Put a text into the field, before what is already there, and files into the tray. */
+  insert(text, files = []) {
     const rest = this.#input.value.trim();
     this.#input.value = rest ? `${text}\n\n${rest}` : text;
+    this.#files.put(files);
     this.#changed();
     this.focus();
   }
@@ -56,14 +62,29 @@ export class Composer {
 
   #submit() {
     const text = this.#input.value.trim();
-    if (!text) return;
+    if (!text && this.#files.isEmpty) return;
+    this.#sendsWhenReady = this.#files.isBusy;
+    if (this.#sendsWhenReady) {
+      this.#files.say("It goes out once the files are here.");
+      return;
+    }
+    const files = this.#files.take();
     this.#input.value = "";
     this.#changed();
     this.#saveDraft();
-    this.#on.send(text);
+    this.#on.send(text, files);
+  }
+
+  #filesChanged() {
+    if (this.#sendsWhenReady && !this.#files.isBusy) {
+      this.#sendsWhenReady = false;
+      if (!this.#files.hasFailed) this.#submit();
+    }
+    if (this.#files) this.#show();
   }
 
   #changed() {
+    this.#sendsWhenReady = false;
     this.#fit();
     this.#show();
     clearTimeout(this.#timer);
@@ -71,7 +92,7 @@ export class Composer {
   }
 
   #show() {
-    const hasText = this.#input.value.trim() !== "";
+    const hasText = this.#input.value.trim() !== "" || !this.#files.isEmpty;
     this.#send.disabled = !hasText;
     this.#stop.hidden = !this.#isRunning;
     this.#send.hidden = this.#isRunning && !hasText;

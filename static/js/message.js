@@ -1,5 +1,6 @@
 // How one message looks: what the person said, what MIRA answered, and all that hangs on an answer.
 import { amendButtons } from "mira/amend";
+import { fileList } from "mira/attachments";
 import { clock, fullDate } from "mira/dates";
 import { copyButton, h, icon, star } from "mira/dom";
 import { surfacedItem } from "mira/feedback";
@@ -14,6 +15,7 @@ function time(message) {
 
 /** The person's words, exactly as typed. Long ones are folded. */
 export function saidText(text) {
+  if (!text) return [];
   const body = h("div", { class: "said__text", text });
   if (text.length <= FOLD_AFTER) return [body];
   body.classList.add("said__text--folded");
@@ -59,7 +61,7 @@ export class SaidView extends View {
   update(message) {
     const isSame = this.message?.text === message.text;
     this.adopt(message);
-    if (!isSame) this.said.replaceChildren(...saidText(message.text));
+    if (!isSame) this.said.replaceChildren(...fileList(message.attachments), ...saidText(message.text));
     const edited = message.edited_at ? h("span", { text: "edited", title: fullDate(new Date(message.edited_at)) }) : null;
     if (!isSame || edited) this.#foot.replaceChildren(...[edited, time(message), ...amendButtons(this)].filter(Boolean));
   }

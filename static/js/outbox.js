@@ -1,5 +1,6 @@
 // Messages on their way: shown at once, kept on this device until the server has them.
 import { request } from "mira/api";
+import { fileList } from "mira/attachments";
 import { h, icon } from "mira/dom";
 import { saidText } from "mira/message";
 
@@ -16,6 +17,8 @@ function uuid() {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
+const fileIds = (entry) => (entry.files ?? []).map((file) => file.id);
+
 export class Outbox {
   #list;
   #key;
@@ -27,7 +30,7 @@ export class Outbox {
   #onChange;
   #timers = new Map();
 
-  /** `onEvent` takes events that come by HTTP; `onEdit(text)` puts a text back into the composer. */
+  /** `onEvent` takes events that come by HTTP; `onEdit(text, files)` puts them back into the composer. */
   constructor({ list, userId, socket, turns, onEvent, onEdit, onChange }) {
     this.#list = list;
     this.#key = `mira.outbox.${userId}`;
@@ -77,8 +80,8 @@ export class Outbox {
   }
 
   /** Keep a new message and send it as soon as that is possible. */
-  add(text) {
-    this.#entries.push({ id: uuid(), text, at: Date.now(), state: "waiting" });
+  add(text, files = []) {
+    this.#entries.push({ id: uuid(), text, files, at: Date.now(), state: "waiting" });
     this.#save();
     this.flush();
   }
@@ -91,7 +94,7 @@ export class Outbox {
   }
 
   #deliver(entry) {
-    const frame = { type: "send", text: entry.text, client_id: entry.id };
+    const frame = { type: "send", text: entry.text, client_id: entry.id, attachments: fileIds(entry) };
     // What was tried before may have arrived. The line says nothing about a message it knows; HTTP does.
     if (entry.tried && this.#socket.isOpen) {
       this.#set(entry, "sending");
@@ -111,7 +114,7 @@ export class Outbox {
     try {
       const response = await request("/api/v1/chat/", {
         method: "POST",
-        body: { message: entry.text, client_id: entry.id },
+        body: { message: entry.text, client_id: entry.id, attachments: fileIds(entry) },
         accept: "text/event-stream",
       });
       this.accepted(entry.id);
@@ -177,12 +180,12 @@ export class Outbox {
       };
       const edit = () => {
         this.#discard(entry);
-        this.#onEdit(entry.text);
+        this.#onEdit(entry.text, entry.files);
       };
       if (entry.state === "unsent") foot.append(button("Send again", "retry", again));
       foot.append(button("Edit", null, edit), button("Discard", null, () => this.#discard(entry)));
     }
-    const article = h("article", { class: `message message--user message--${entry.state}`, "aria-label": "You, not sent yet" }, h("div", { class: "said" }, saidText(entry.text)), foot);
+    const article = h("article", { class: `message message--user message--${entry.state}`, "aria-label": "You, not sent yet" }, h("div", { class: "said" }, fileList(entry.files), saidText(entry.text)), foot);
     return h("li", { class: "entry", data: { clientId: entry.id } }, article);
   }
 
