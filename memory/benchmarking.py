@@ -155,7 +155,7 @@ def store(user: User, dialogue: Dialogue) -> dict[str, UUID]:
     sessions: dict[int, list[int]] = {}
     for place, turn in enumerate(dialogue.turns):
         sessions.setdefault(turn.session, []).append(place)
-    for number, places in sessions.items():
+    for count, (number, places) in enumerate(sessions.items(), 1):
         segment_id = uuid5(NAMESPACE_URL, f"locomo/{dialogue.name}/{number}")
         turns = [dialogue.turns[place] for place in places]
         storage.lock(user)
@@ -169,15 +169,17 @@ def store(user: User, dialogue: Dialogue) -> dict[str, UUID]:
         )
         scores.rescore(user, now=turns[-1].said_at, memory_ids=list(set(placed)))
         ids |= {turn.key: memory_id for turn, memory_id in zip(turns, placed, strict=True)}
-    with connection.cursor() as cursor:
-        # The planner knows nothing of rows of a transaction that is not over; on an empty database
-        # it takes all tables to be small, and looking up a name takes seconds.
-        cursor.execute(f"ANALYZE {', '.join(_tables())}")
+        if count.bit_count() == 1 or count == len(sessions):
+            _analyse()
     return ids
 
 
-def _tables() -> list[str]:
-    return [model._meta.db_table for model in apps.get_app_config("memory").get_models()]
+def _analyse() -> None:
+    """The planner knows nothing of rows of a transaction that is not over: on an empty database it
+    takes all tables to be small, and scores and names take seconds."""
+    models = apps.get_app_config("memory").get_models()
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {', '.join(model._meta.db_table for model in models)}")
 
 
 def _fact(dialogue: Dialogue, turn: Turn, segment_id: UUID) -> Fact:
