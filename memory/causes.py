@@ -52,8 +52,8 @@ def link(user: User, memories: Sequence[Memory], *, at: datetime) -> list[Memory
     before, at most LOOK_BACK_DAYS ago, and hold what the cue is about; each at most once for a new
     memory. Nothing is written below the least likeness, which also is the weight. A link that
     supersedes makes nothing past: the older is ranked down and labelled, and never if it is vital
-    or more to be trusted than the newer. Returns what was written; two statements if there are
-    cues, none otherwise.
+    or more to be trusted than the newer. Returns what was written; a few statements if there
+    are cues, none otherwise.
     """
     proposed = {one.id: (one, found) for one in memories if (found := cues(one.text))}
     if not proposed:

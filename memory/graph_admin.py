@@ -133,9 +133,16 @@ class MemoryLinkAdmin(CuratedAdmin):
         "link_type",
         "target",
         "author",
+        "weight",
+        "confirmed_at",
         "private_length",
         "created_at",
     )
-    list_filter = ("link_type", "author", "created_at")
+    list_filter = (
+        "link_type",
+        "author",
+        ("confirmed_at", admin.EmptyFieldListFilter),
+        "created_at",
+    )
     search_fields = ("=id", "=source__id", "=target__id", "=user__username")
     ordering = ("-created_at", "-id")

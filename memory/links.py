@@ -248,10 +248,12 @@ class Hint:
     similarity: float
 
 
+# A link that only a cue made (causes.py) settles nothing: a model looks at the pair all the same.
 _UNLINKED = """
     NOT EXISTS (SELECT 1 FROM memory_links AS l WHERE l.user_id = %(user)s AND (
         l.source_id = new.id AND l.target_id = m.id
-        OR l.source_id = m.id AND l.target_id = new.id))
+        OR l.source_id = m.id AND l.target_id = new.id)
+        AND (l.author <> 'rule' OR l.confirmed_at IS NOT NULL OR l.link_type = 'conflicts'))
 """
 _NEW = "SELECT id, embedding FROM memory_memories WHERE user_id = %(user)s AND id = ANY(%(ids)s)"
 _BY_VECTOR = f"""

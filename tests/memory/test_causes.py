@@ -262,13 +262,24 @@ class TestSupersedes:
         assert written(as_alice) == []
 
 
+def test_the_model_still_looks_at_what_only_a_cue_joined(as_alice):
+    cause = told(as_alice, EARLIER)
+    new = say(as_alice, LATER)
+    hints = links.hints(as_alice, [new.id], now=timezone.now())[new.id]
+    assert [hint.memory_id for hint in hints] == [cause.id]
+    services.confirm_link(
+        user=as_alice, memory_id=new.id, link_id=written(as_alice)[0].id, at=timezone.now()
+    )
+    assert links.hints(as_alice, [new.id], now=timezone.now())[new.id] == []
+
+
 def test_without_a_cue_nothing_is_asked_of_the_database(as_alice, django_assert_num_queries):
     plain = told(as_alice, "I like tea.")
     with django_assert_num_queries(0):
         assert causes.link(as_alice, [plain], at=NOW) == []
 
 
-def test_many_memories_cost_two_statements(as_alice, django_assert_num_queries):
+def test_many_memories_cost_as_much_as_one(as_alice, django_assert_num_queries):
     told(as_alice, EARLIER)
     many = [told(as_alice, f"{LATER} Number {number}.", days_ago=0) for number in range(5)]
     with django_assert_num_queries(3):

@@ -119,15 +119,21 @@ def test_a_new_memory_is_merged_and_the_work_is_done(
     services.undo_merge(user=as_alice, merge_id=merge.id)
 
 
+@pytest.mark.parametrize("kind", ["contextualizes", "because", "triggered", "resolves"])
 def test_a_new_memory_is_linked_and_stamped(
-    as_alice: User, old: Memory, new: Memory, segment_id: UUID, fake_anthropic: FakeAnthropic
+    as_alice: User,
+    old: Memory,
+    new: Memory,
+    segment_id: UUID,
+    fake_anthropic: FakeAnthropic,
+    kind: str,
 ) -> None:
     given = {"source_memory_id": short(new), "target_memory_id": short(old),
-             "link_type": "contextualizes", "reasoning": "The same boat."}  # fmt: skip
+             "link_type": kind, "reasoning": "The same boat."}  # fmt: skip
     script(fake_anthropic, ("link_memories", given), finish(new, "link"))
     assert integrate(as_alice, segment_id).status == Work.Status.DONE
     link = MemoryLink.objects.for_user(as_alice).get()
-    assert (link.link_type, link.author) == ("contextualizes", "model")
+    assert (link.link_type, link.author) == (kind, "model")
     new.refresh_from_db()
     assert new.tended_at is not None
 

@@ -232,7 +232,8 @@ def test_links_notes_and_merges(as_alice: User) -> None:
     other = MemoryFactory(user=as_alice, text="Alice's boat lies in Izola.")
     given = context(as_alice)
     ids = [short_ids.short(one.id), short_ids.short(other.id)]
-    for kind in ("refines", "precedes"):  # a second write replaces the first
+    # a second write replaces the first
+    for kind in ("refines", "because", "triggered", "resolves", "precedes"):
         use(given, "link_memories", source_memory_id=ids[0], target_memory_id=ids[1],
             link_type=kind, reasoning="Both are about the boat.")  # fmt: skip
     assert [row.link_type for row in MemoryLink.objects.for_user(as_alice)] == ["precedes"]
