@@ -14,7 +14,7 @@ from django.db import connection
 from memory import months, token_vectors
 from memory.constants import QUERIES_MAX, QUERY_MAX_CHARS, TERMS_MAX
 from memory.months import Months
-from mira_site import embeddings
+from mira_site import embeddings, metrics
 from mira_site.embeddings import Read, Vectors
 from mira_site.errors import EmbeddingsUnavailable
 
@@ -63,8 +63,10 @@ def phrases(queries: Iterable[str]) -> tuple[str, ...]:
 def prepare(queries: Iterable[str]) -> Asked:
     """The phrases' vectors, in one pass of the model, and their lexemes, in one statement."""
     texts = phrases(queries)
-    terms, held = _lexemes(texts) if texts else ((), [])
-    read = _read(texts) if texts else ()
+    with metrics.stage("prepare"):
+        terms, held = _lexemes(texts) if texts else ((), [])
+    with metrics.stage("embed"):
+        read = _read(texts) if texts else ()
     rows, piece_terms, piece_places = _pieces(texts, read, held)
     return Asked(
         phrases=texts,

@@ -39,7 +39,7 @@ from memory.links import Linked
 from memory.models import Memory
 from memory.search import Candidate, Pool
 from memory.types import Compared, LinkedMemory, MemoryView, Parts, Path, Recalled, Why
-from mira_site import embeddings
+from mira_site import embeddings, metrics
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
@@ -125,18 +125,21 @@ def found(
         return Found()
     named = _named(user, asked, names, now=now, past=past)
     kept_ids = list(dict.fromkeys(kept_ids))
-    pool = search.candidates(
-        user,
-        asked,
-        now=now,
-        past=past,
-        wanted=list(named),
-        excluded=kept_ids,
-        wing=wing,
-        room=room,
-    )
+    with metrics.stage("candidates"):
+        pool = search.candidates(
+            user,
+            asked,
+            now=now,
+            past=past,
+            wanted=list(named),
+            excluded=kept_ids,
+            wing=wing,
+            room=room,
+        )
     zone = accounts.zone(user)
-    matches = _Matches(pool, named, zone, past=past, without=without)
+    with metrics.stage("rank"):
+        matches = _Matches(pool, named, zone, past=past, without=without)
+    _note(asked)
     kept = _kept(matches.of(kept_ids), limit=limit)
     fresh = matches.best(max(0, limit - len(kept)), excluded=kept_ids)
     chosen = [*kept, *fresh]
@@ -153,6 +156,15 @@ def found(
     return Found(items=tuple(items), is_degraded=not asked.vectors)
 
 
+def _note(asked: Asked) -> None:
+    """What this recall had to do without."""
+    if not asked.vectors:
+        metrics.degraded("embeddings")
+    if not asked.terms:
+        metrics.lexical_failed()
+
+
+@metrics.operation("search")
 def found_ids(user: User, query: str, *, now: datetime) -> list[UUID]:
     """Ids of all memories that answer the query, hidden ones too, the most relevant first."""
     asked = asking.prepare([query])

@@ -34,6 +34,7 @@ from memory.naming import Named
 from memory.passages import Cut
 from memory.quoting import meaning, speaker, without_name
 from memory.types import SourceRef
+from mira_site import metrics
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
 
@@ -91,6 +92,7 @@ def store(
     return list(dict.fromkeys(ids))
 
 
+@metrics.storing()
 def place(
     user: User,
     facts: Sequence[Fact],

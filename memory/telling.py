@@ -11,6 +11,7 @@ from uuid import UUID
 
 from memory.causality import CAUSAL
 from memory.models import ForgetReceipt, Memory, MemoryLink
+from mira_site import metrics
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
 from mira_site.webhooks import services as webhooks
@@ -19,6 +20,7 @@ from mira_site.webhooks.types import EventType
 
 def stored(user: User, memories: Sequence[Memory]) -> None:
     """New rows, merges among them."""
+    metrics.stored(len(memories))
     if memories:
         payloads = (
             {

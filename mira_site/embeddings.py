@@ -26,6 +26,7 @@ import numpy.typing as npt
 import structlog
 import tokenizers
 
+from mira_site import metrics
 from mira_site.errors import EmbeddingsUnavailable
 
 DIMENSIONS = 384
@@ -74,6 +75,7 @@ def embed(texts: Sequence[str]) -> Vectors:
     return vectors
 
 
+@metrics.operation("embed")
 def embed_with_tokens(texts: Sequence[str]) -> list[Read]:
     """What the model reads in each text: the vectors of `embed`, and those of the word pieces.
 

@@ -60,7 +60,9 @@ _QUALITY = _histogram(
     "Value of what was chosen over the bound of the best choice.",
     buckets=SHARES,
 )
-_LEXICAL = _counter("mira_recall_lexical_failures_total", "Recalls whose full text search failed.")
+_LEXICAL = _counter(
+    "mira_recall_lexical_failures_total", "Recalls without one word for the full text search."
+)
 _DEGRADED = _counter("mira_recall_degraded_total", "Recalls that did without a part.", "part")
 _WEBHOOKS = _counter("mira_webhook_attempts_total", "Deliveries tried, by outcome.", "outcome")
 _HELD = _counter("mira_webhook_held_total", "Deliveries put off by an open circuit breaker.")
@@ -114,9 +116,11 @@ def stored(count: int) -> None:
     _TOTALS["store"].inc(count)
 
 
-def store_timer() -> _Timer:
-    """For a write of several memories at once: `stored` counts them, this times the whole."""
-    return _Timer(_DURATIONS["store"])
+@contextmanager
+def storing() -> Iterator[None]:
+    """Times a write of several memories at once, which `stored` counts."""
+    with _Timer(_DURATIONS["store"]):
+        yield
 
 
 def recalled(
@@ -138,7 +142,7 @@ def recalled(
 
 
 def lexical_failed() -> None:
-    """The full text part of a search failed, and it went on without."""
+    """A question held no word that full text search could look for: meaning alone decided."""
     _LEXICAL.inc()
 
 
