@@ -157,7 +157,7 @@ def recall(request: SignedInRequest) -> HttpResponse:
 
 
 def _result(found: RecallContext, asked: dict[str, Any]) -> dict[str, Any]:
-    larger = {**asked, "budget": min(BUDGET_TOKENS_MAX, asked["budget"] * 4)}
+    larger = {**asked, "budget": min(BUDGET_TOKENS_MAX, max(1_000, asked["budget"] * 4))}
     return {
         "found": found,
         "wing": asked["wing"],

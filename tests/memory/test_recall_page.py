@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_left_out_with_its_reason(page, boat):
 def test_a_budget_too_small_for_anything_offers_a_larger_one(page, boat):
     html = shown(page, q="What is the boat called?", budget=2)
     assert "No room for a single memory" in html
-    assert "Try 8 tokens" in html
+    assert "Try 1000 tokens" in html
     assert "<pre" not in html
 
 
