@@ -278,6 +278,40 @@ def test_a_memory_with_other_sources_only_loses_this_one(me):
     assert about(me, "Merula").sources.count() == 1
 
 
+def spans(user) -> str:
+    """What memories quote around their sentences, by raw SQL."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT coalesce(string_agg(span, E'\\n'), '') FROM memory_sources")
+        return str(cursor.fetchone()[0])
+
+
+def test_a_deleted_message_is_quoted_by_no_memory(me):
+    segment = segment_of(me, "My boat is called Merula. I was born in Graz.", "I drink tea.")
+    assert "Graz" in spans(me)
+    delete(me, asked(segment.turns.earliest("created_at")), "keep")
+    assert spans(me) == "I drink tea."
+
+
+@pytest.mark.parametrize("choice", ["derive", "forget", "keep"])
+def test_an_edited_message_is_quoted_as_it_reads_now(me, choice):
+    segment = segment_of(me, "My boat is called Merula. I was born in Graz.")
+    edit(me, asked(segment.turns.get()), "Well, I was born in Graz.", choice)
+    assert "Merula" not in spans(me)
+    run_due(me)
+    assert "Merula" not in spans(me)
+
+
+def test_what_was_forgotten_is_not_quoted_again_after_an_edit(me):
+    segment = segment_of(me, "My boat is called Merula. I was born in Graz.")
+    memory.forget(user=me, memory_id=about(me, "Merula").pk)
+    run_due(me)
+    assert "Merula" not in spans(me)
+    edited = "Well. My boat is called Merula. I was born in Graz."
+    edit(me, asked(segment.turns.get()), edited, "keep")
+    assert "born in Graz" in spans(me)
+    assert "Merula" not in spans(me)
+
+
 def test_what_came_of_it_has_to_be_said_where_memories_rest_on_it_alone(me):
     segment = segment_of(me)
     boat = asked(segment.turns.earliest("created_at"))
