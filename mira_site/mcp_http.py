@@ -113,7 +113,10 @@ def _check_address(scope: Scope) -> None:
 def _is_ours(origin: str) -> bool:
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
-    host, _ = split_domain_port(urlsplit(origin).netloc.lower())
+    try:
+        host, _ = split_domain_port(urlsplit(origin).netloc.lower())
+    except ValueError:  # an address with half a bracket
+        return False
     return bool(host) and validate_host(host, settings.ALLOWED_HOSTS)
 
 
