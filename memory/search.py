@@ -113,23 +113,31 @@ class Pool:
         )
 
 
-# The distances of a long text are those of its nearest passage.
+# A long text is as near as its nearest passage: those come as rows of their own, and numpy puts
+# the two together. Joined to the scan they would cost every row, and few have any.
 _SCAN = """
-WITH near AS MATERIALIZED (
-    SELECT memory_id, {passages}
-    FROM memory_passages WHERE user_id = %(user)s GROUP BY memory_id
+SELECT count(*), string_agg({packed}, ''::bytea) FILTER (
+    WHERE held <> 0 OR {nearest} >= {near_floor} OR {wanted}
+), (
+    SELECT string_agg({packed}, ''::bytea)
+    FROM (
+        SELECT m.id, m.source_segment_id, m.position, {passages}, 0::bigint AS held
+        FROM memory_passages AS p JOIN memory_memories AS m ON m.id = p.memory_id
+        WHERE p.user_id = %(user)s AND m.user_id = %(user)s AND {rule} AND {place}
+        GROUP BY m.id
+    ) AS near
+    WHERE {nearest} >= {near_floor}
 )
-SELECT count(*), string_agg(
-    uuid_send(id) || uuid_send(coalesce(source_segment_id, id)) || int4send(position)
-    || int8send(held) || {packed}, ''::bytea
-) FILTER (WHERE held <> 0 OR {nearest} >= {near_floor} OR id = ANY(%(wanted)s))
 FROM (
     SELECT m.id, m.source_segment_id, m.position, {similarities}, {held} AS held
-    FROM memory_memories AS m LEFT JOIN near ON near.memory_id = m.id
+    FROM memory_memories AS m
     WHERE m.user_id = %(user)s AND {rule} AND {place}
     OFFSET 0
 ) AS every
 """
+_PACKED = """
+    uuid_send(id) || uuid_send(coalesce(source_segment_id, id)) || int4send(position)
+    || int8send(held) || """
 _DETAILS = f"""
 SELECT m.id, m.importance, m.said_at, m.speaker, strpos(m.text, '?') > 0,
        m.id IN (
@@ -182,9 +190,9 @@ def candidates(
         **{f"term{bit}": _operand(term) for bit, term in enumerate(asked.terms)},
     }
     with connection.cursor() as cursor:
-        cursor.execute(_statement(asked, _places(wing, room), include_hidden), values)
-        in_all, packed = cursor.fetchone()
-        seen = _Seen(asked, packed or b"", in_all)
+        cursor.execute(_statement(asked, values, _places(wing, room), include_hidden), values)
+        in_all, packed, passages = cursor.fetchone()
+        seen = _Seen(asked, packed or b"", passages or b"", in_all)
         chosen = seen.chosen(wanted=values["wanted"], excluded=excluded)
         ids = [UUID(bytes=one.tobytes()) for one in seen.ids[chosen]]
         cursor.execute(_DETAILS, {**values, "ids": ids})
@@ -198,20 +206,14 @@ def _places(wing: str | None, room: str | None) -> str:
     return " AND ".join(rules) or "TRUE"
 
 
-def _statement(asked: Asked, place: str, include_hidden: bool) -> str:
+def _statement(asked: Asked, values: dict[str, Any], place: str, include_hidden: bool) -> str:
     """The scan for so many phrases and terms; every text of a person's is a parameter."""
     columns = [f"s{place}" for place in range(len(asked.phrases))]
     distance = "-({of}.embedding <#> %(vector{place})s::vector)"
     similarities, passages = ["0::float"] * len(columns), ["0::float"] * len(columns)
     if asked.vectors:
-        similarities = [
-            f"greatest({distance.format(of='m', place=place)}, near.{name})"
-            for place, name in enumerate(columns)
-        ]
-        passages = [
-            f"max({distance.format(of='memory_passages', place=place)})"
-            for place in range(len(columns))
-        ]
+        similarities = [distance.format(of="m", place=place) for place in range(len(columns))]
+        passages = [f"max({distance.format(of='p', place=place)})" for place in range(len(columns))]
     bits = [
         f"CASE WHEN m.search_vector @@ %(term{bit})s::tsquery THEN {1 << bit}::bigint ELSE 0 END"
         for bit in range(len(asked.terms))
@@ -224,7 +226,8 @@ def _statement(asked: Asked, place: str, include_hidden: bool) -> str:
     return _SCAN.format(
         passages=_named(passages, columns),
         similarities=_named(similarities, columns),
-        packed=" || ".join(f"float4send({name}::float4)" for name in columns),
+        packed=_PACKED + " || ".join(f"float4send({name}::float4)" for name in columns),
+        wanted="id = ANY(%(wanted)s)" if values["wanted"] else "FALSE",
         nearest=f"greatest({', '.join(columns)})",
         near_floor=NEAR_FLOOR,
         held=held,
@@ -243,11 +246,26 @@ def _operand(lexeme: str) -> str:
     return f"'{quoted}'"
 
 
+def _together(rows: npt.NDArray[Any], passages: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """By id, each memory once; a long one is as near as the nearest of its passages."""
+    every = np.concatenate([rows, passages])
+    every = every[np.lexsort((every["id"][:, 1], every["id"][:, 0]))]
+    if not len(passages):
+        return every
+    starts = np.flatnonzero(
+        np.concatenate(([True], (every["id"][1:] != every["id"][:-1]).any(axis=1)))
+    )
+    once = every[starts].copy()
+    once["held"] = np.maximum.reduceat(every["held"], starts)
+    once["similarities"] = np.maximum.reduceat(every["similarities"], starts, axis=0)
+    return once
+
+
 class _Seen:
     """The rows that are near or hold a word, in the order of their ids: equal input, equal bytes,
     wherever the rows lie in the table."""
 
-    def __init__(self, asked: Asked, packed: bytes, in_all: int) -> None:
+    def __init__(self, asked: Asked, packed: bytes, passages: bytes, in_all: int) -> None:
         self._asked, self._in_all = asked, in_all
         row = np.dtype(
             [
@@ -258,8 +276,7 @@ class _Seen:
                 ("similarities", ">f4", (len(asked.phrases),)),
             ]
         )
-        rows = np.frombuffer(packed, dtype=row)
-        rows = rows[np.lexsort((rows["id"][:, 1], rows["id"][:, 0]))]
+        rows = _together(np.frombuffer(packed, row), np.frombuffer(passages, row))
         self.ids = np.ascontiguousarray(rows["id"])
         self._similarities = rows["similarities"].astype(np.float64)
         self._held = rows["held"].astype(np.int64)
@@ -304,9 +321,8 @@ class _Seen:
         return np.flatnonzero(chosen | self._are(wanted))
 
     def _are(self, ids: Sequence[UUID]) -> Flags:
-        asked = np.frombuffer(b"".join(one.bytes for one in ids), dtype=">u8").reshape(-1, 2)
         found = np.zeros(len(self.ids), dtype=np.bool_)
-        for one in asked:
+        for one in np.frombuffer(b"".join(one.bytes for one in ids), dtype=">u8").reshape(-1, 2):
             found |= (self.ids == one).all(axis=1)
         return found
 
