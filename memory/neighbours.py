@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from pgvector.django import MaxInnerProduct
 
-from memory import rules, search, short_ids, showing
+from memory import asking, rules, short_ids, showing
 from memory.constants import KNOWN_FLOOR, KNOWN_RECALLED, KNOWN_SHOWN, QUERIES_MAX, QUERY_MAX_CHARS
 from memory.dates import day
 from memory.models import Memory
@@ -28,7 +28,7 @@ def near(user: User, messages: Sequence[SourceMessage], *, now: datetime) -> lis
     What a recall finds, and then what is nearest, even if it would be no answer: "I moved to
     Vienna" is far from "Alice lives in Graz".
     """
-    phrases = search.phrases(_phrases(messages))
+    phrases = asking.phrases(_phrases(messages))
     if not phrases:
         return []
     recalled = [one.id for one in recall(user, phrases, limit=KNOWN_SHOWN, now=now)]
