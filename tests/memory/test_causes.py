@@ -303,3 +303,19 @@ def test_links_die_with_the_memory(as_alice):
     new = say(as_alice, LATER)
     services.forget(user=as_alice, memory_id=new.id)
     assert written(as_alice) == []
+
+
+def test_a_conversation_that_is_read_without_a_model_gets_its_links(as_alice, segment):
+    segment.said(
+        "The database server of the club is almost out of disk space.",
+        "My sister Clara lives in Hamburg.",
+        "The website of the club failed because the database server ran out of disk space.",
+    )
+    services.remember(
+        user=as_alice, segment_id=segment.id, messages=segment.messages, at=timezone.now()
+    )
+    (link,) = written(as_alice)
+    ends = dict(Memory.objects.for_user(as_alice).values_list("id", "text"))
+    assert link.link_type == "because"
+    assert "failed because" in ends[link.source_id]
+    assert "almost out of disk space" in ends[link.target_id]
