@@ -64,7 +64,7 @@ class PersonalFactOut(serializers.Serializer):
 class FingerprintOut(serializers.Serializer):
     """What a memory says, field by field; a field it says nothing of is left out."""
 
-    type = serializers.ChoiceField(choices=MEMORY_TYPES)
+    type = serializers.CharField(help_text="That of the memory.")
     date = serializers.DateField()
     entities = serializers.ListField(child=serializers.CharField(), required=False)
     subjects = serializers.ListField(child=serializers.CharField(), required=False)

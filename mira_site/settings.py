@@ -247,6 +247,7 @@ SPECTACULAR_SETTINGS = {
         "TurnStatus": "conversations.models.Turn.Status",
         "SegmentStatus": "conversations.models.Segment.Status",
         "LinkAuthor": "memory.models.MemoryLink.Author",
+        "FingerprintAuthor": "memory.models.Fingerprint.Author",
         "MergeAuthor": "memory.models.MemoryRevision.Author",
     },
 }

@@ -70,6 +70,32 @@ def test_a_memory_shows_the_fields_of_the_contract(api, boat, segment):
     }
 
 
+def test_a_memory_shows_its_fingerprint(api):
+    text = "We chose Redis over etcd (too slow). Tom approved it."
+    made = api.post(URL, {"text": text}, format="json").json()
+    assert made["memory_type"] == "decision"
+    shown = made["fingerprint"]
+    assert shown.items() >= {
+        "type": "decision", "decision": "Redis", "validated_by": "Tom", "fact_count": 4,
+        "author": "rule",
+    }.items()  # fmt: skip
+    assert shown["rejected"] == [{"name": "etcd", "note": "too slow"}]
+
+
+def test_a_memory_without_a_fingerprint_shows_none(api, alice, acting):
+    with acting(alice):
+        memory = MemoryFactory(user=alice)
+    assert api.get(f"{URL}{memory.id}/").json()["fingerprint"] is None
+
+
+def test_a_text_of_64k_is_stored_and_a_longer_one_refused_in_the_same_words(api):
+    text = ("sail " * 13_108)[:65_535] + "."
+    assert api.post(URL, {"text": text}, format="json").json()["text"] == text
+    for wrong in ("x" * 65_537, "x"):
+        body = problem(api.post(URL, {"text": wrong}, format="json"), 400)
+        assert body["errors"]["text"] == ["Write between 3 and 65,536 characters."]
+
+
 def test_the_list_is_newest_first_and_pages_by_cursor(api, alice, acting):
     with acting(alice):
         for number in range(5):
@@ -340,4 +366,6 @@ def test_the_schema_describes_every_operation(client):
         "get memories/merges/", "post memories/merges/{merge_id}/undo/",
         "get memories/conflicts/", "post memories/conflicts/{conflict_id}/resolve/",
         "get memories/quarantine/", "post memories/{memory_id}/release/",
+        "get memories/timeline/", "get memories/wings/", "get memories/status/",
+        "post memories/archive-aged/", "post memories/clear/",
     }  # fmt: skip

@@ -53,7 +53,7 @@ def reasons(rows: dict[str, Memory]) -> dict[str, str]:
     return {name: row.archive_reason for name, row in rows.items()}
 
 
-@pytest.mark.parametrize("name", ["score_memories", "extract_memories"])
+@pytest.mark.parametrize("name", ["score_memories", "extract_memories", "derive_memories"])
 def test_each_explains_itself(name, capsys):
     with pytest.raises(SystemExit) as ended:
         call_command(name, "--help")
@@ -61,10 +61,19 @@ def test_each_explains_itself(name, capsys):
     assert "--user" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["score_memories", "extract_memories"])
+@pytest.mark.parametrize("name", ["score_memories", "extract_memories", "derive_memories"])
 def test_an_unknown_person_is_an_error(name, db):
     with pytest.raises(CommandError, match="no account"):
         command(name, "--user", "nobody")
+
+
+def test_what_is_missing_is_derived_once_for_each_or_for_one(idle):
+    assert command("derive_memories", "--dry-run")[0].startswith("2 people: 2 fingerprints")
+    summary, progress = command("derive_memories", "--user", "bob")
+    assert summary.startswith("1 people: 1 fingerprints")
+    assert "1/1" in progress
+    assert command("derive_memories")[0].startswith("2 people: 1 fingerprints")
+    assert command("derive_memories")[0].startswith("2 people: 0 fingerprints")
 
 
 # --- score_memories --------------------------------------------------------------------------

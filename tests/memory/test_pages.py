@@ -94,6 +94,23 @@ def test_a_memory_shows_every_sentence_it_rests_on(page, boat, alice, acting, ne
     assert "<blockquote>My boat is called Merula!</blockquote>" in html
 
 
+def test_a_memory_can_be_read_in_the_words_around_it(page, alice, acting, segment):
+    segment.said("What a day. My boat is called Merula. <b>She leaks.</b>")
+    with acting(alice):
+        services.remember(user=alice, segment_id=segment.id, messages=segment.messages, at=NOW)
+        memory = Memory.objects.for_user(alice).get(text__contains="Merula")
+    html = page.get(url("memory", memory)).content.decode()
+    assert "As it was said" in html
+    assert "What a day. My boat is called Merula. &lt;b&gt;She leaks.&lt;/b&gt;" in html
+
+
+def test_a_long_memory_is_cut_in_the_list_and_whole_on_its_page(page, alice, acting):
+    with acting(alice):
+        memory = services.create(user=alice, text="The harbour was quiet. " * 100 + "The end.")
+    assert "The end." not in page.get(reverse("memories")).content.decode()
+    assert "The end." in page.get(url("memory", memory)).content.decode()
+
+
 def test_editing_without_script_comes_back_to_the_memory(page, boat):
     form = page.get(url("memory_edit", boat))
     assert "<form" in form.content.decode()
@@ -137,7 +154,7 @@ def test_times_of_the_form_are_the_persons_own(page, boat, alice, acting):
 def test_a_bad_edit_says_what_is_wrong_and_keeps_what_was_typed(page, boat, alice, acting):
     with acting(alice):
         MemoryFactory(user=alice, text="Alice sails.")
-    for text, says in (("x", "at least 3"), ("Alice sails!", "says the same already")):
+    for text, says in (("x", "between 3 and 65,536"), ("Alice sails!", "says the same already")):
         response = page.post(
             url("memory_edit", boat), {"text": text, "memory_type": "fact"}, headers=HTMX
         )
