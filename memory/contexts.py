@@ -13,7 +13,17 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from memory import factors, fingerprints, naming, past, recall, rendering, short_ids, showing
+from memory import (
+    factors,
+    fingerprints,
+    naming,
+    past,
+    recall,
+    rendering,
+    short_ids,
+    showing,
+    telling,
+)
 from memory.allocation import Allocation, Candidate, LeftOut, Rendering, allocate
 from memory.constants import RECALL_LIMIT_MAX
 from memory.models import Memory, MemoryLink
@@ -28,7 +38,7 @@ from memory.types import (
     Recalled,
     Why,
 )
-from mira_site import tokens
+from mira_site import metrics, tokens
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 
@@ -47,6 +57,7 @@ NOTHING = Found()
 VIEW = tuple(field.name for field in fields(MemoryView))
 
 
+@metrics.operation("recall")
 def recall_context(
     user: User,
     query: str,
@@ -86,12 +97,14 @@ def recall_context(
         elsewhere=[one.id for one in elsewhere.items],
     )
     explained = _explained(user, filled, now=now)
-    return replace(
+    whole = replace(
         explained,
         left_out=(*explained.left_out, *_alike(user, filled.items, now=now)),
         wing=used,
         is_degraded=first.is_degraded,
     )
+    telling.recalled(user, whole)
+    return whole
 
 
 def _asked_for(budget_tokens: int, limit: int) -> int:
@@ -128,19 +141,22 @@ def context(
     They stand by day, the day with the most relevant one first, and within a day as they were said.
     Those from `elsewhere` say which wing they are of. Of the factors only relevance is told.
     """
-    forms = {
-        one.id: rendering.forms(one, zone=zone, shows_wing=one.id in elsewhere) for one in memories
-    }
-    frame = tokens.estimate(f"{rendering.OPENING}\n{rendering.CLOSING}")
-    allocation = allocate(
-        [_candidate(one, forms[one.id], zone) for one in memories],
-        budget_tokens=max(0, budget_tokens - frame),
-        frames=frames(memories, zone=zone),
-        most=limit,
-    )
-    items = _items(memories, forms, allocation)
-    lines = _lines(items, zone)
-    text = "\n".join([rendering.OPENING, *lines, rendering.CLOSING]) if lines else ""
+    with metrics.stage("allocate"):  # what each form costs, and the choice
+        forms = {
+            one.id: rendering.forms(one, zone=zone, shows_wing=one.id in elsewhere)
+            for one in memories
+        }
+        frame = tokens.estimate(f"{rendering.OPENING}\n{rendering.CLOSING}")
+        allocation = allocate(
+            [_candidate(one, forms[one.id], zone) for one in memories],
+            budget_tokens=max(0, budget_tokens - frame),
+            frames=frames(memories, zone=zone),
+            most=limit,
+        )
+    with metrics.stage("render"):
+        items = _items(memories, forms, allocation)
+        lines = _lines(items, zone)
+        text = "\n".join([rendering.OPENING, *lines, rendering.CLOSING]) if lines else ""
     return RecallContext(
         text=text,
         tokens=tokens.estimate(text),

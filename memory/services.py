@@ -346,6 +346,7 @@ release_held = quarantine.release
 archive_aged = aging.archive_aged
 clear = clearing.clear
 mark_asked = truth.mark_asked
+note_recall = telling.recalled
 link = linking.link
 confirm_link = linking.confirm
 unlink = linking.unlink

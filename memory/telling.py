@@ -5,12 +5,14 @@ Called in the transaction of what happened; one query where nobody listens.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
 from memory.causality import CAUSAL
 from memory.models import ForgetReceipt, Memory, MemoryLink
+from memory.types import RecallContext
 from mira_site import metrics
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
@@ -78,6 +80,32 @@ def linked(user: User, links: Sequence[MemoryLink]) -> None:
             for one in causal
         )
         webhooks.emit_all(user, EventType.CAUSAL_DETECTED, payloads)
+
+
+def recalled(user: User, context: RecallContext) -> None:
+    """A context was recalled: counted for the operator, and told to who named this event."""
+    metrics.recalled(
+        candidates=len(context.items) + len(context.left_out),
+        selected=Counter(str(item.mode) for item in context.items),
+        tokens=context.tokens,
+        budget_tokens=context.budget_tokens,
+        quality=context.quality if context.items else None,
+    )
+    if not webhooks.is_wanted(user, EventType.RECALL_COMPLETED):
+        return
+    items = [
+        {"memory": str(item.memory.id), "mode": str(item.mode), "tokens": item.tokens}
+        for item in context.items
+    ]
+    payload = {
+        "budget": context.budget_tokens,
+        "tokens": context.tokens,
+        "quality": round(context.quality, 4),
+        "is_degraded": context.is_degraded,
+        "items": items,
+        "left_out": len(context.left_out),
+    }
+    webhooks.emit(user, EventType.RECALL_COMPLETED, payload)
 
 
 @contextmanager

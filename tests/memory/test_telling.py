@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory import scores, services
+from memory import scores, selectors, services
 from memory.models import Memory, MemoryLink
-from mira_site import embeddings, isolation
+from mira_site import embeddings, isolation, metrics
 from mira_site.errors import EmbeddingsUnavailable
 from mira_site.webhooks import services as webhooks
 from mira_site.webhooks.models import Delivery
@@ -124,3 +124,50 @@ def test_a_store_that_is_undone_is_not_told(listening, monkeypatch):
     with pytest.raises(RuntimeError):
         services.create(user=listening, text="Alice sails a boat called Merula.")
     assert told(listening) == []
+
+
+def test_a_recall_is_told_only_to_who_named_it(listening):
+    made = services.create(user=listening, text="Alice sails a boat called Merula.")
+
+    def ask():
+        selectors.recall_context(listening, "What is the boat called?", budget_tokens=500, now=NOW)
+
+    ask()
+    assert told(listening, "recall.completed") == []
+    named = ["recall.completed"]
+    webhooks.create(user=listening, url="https://example.org/recalls", events=named)
+    ask()
+    (payload,) = told(listening, "recall.completed")
+    assert [item["memory"] for item in payload["items"]] == [str(made.id)]
+    assert payload["tokens"] <= payload["budget"] == 500
+    assert "boat" not in json.dumps(payload)
+
+
+def test_every_stage_of_a_recall_is_timed_and_its_shape_counted(listening):
+    def observed():
+        read = metrics.REGISTRY.get_sample_value
+        stages = ("prepare", "embed", "candidates", "rank", "allocate", "render")
+        name = "mira_recall_stage_seconds_count"
+        return [
+            *(read(name, {"stage": stage}) for stage in stages),
+            read("mira_recall_total"),
+            read("mira_recall_duration_seconds_count"),
+            read("mira_recall_candidates_count"),
+            read("mira_recall_tokens_used_count"),
+            read("mira_recall_allocation_quality_count"),
+        ]
+
+    services.create(user=listening, text="Alice sails a boat called Merula.")
+    before = observed()
+    selectors.recall_context(listening, "What is the boat called?", budget_tokens=500, now=NOW)
+    assert [now - then for now, then in zip(observed(), before, strict=True)] == [1.0] * 11
+
+
+def test_storing_is_counted_by_the_memory(listening):
+    def count():
+        return metrics.REGISTRY.get_sample_value("mira_store_total")
+
+    before = count()
+    for _ in range(2):
+        services.create(user=listening, text="Alice sails a boat called Merula.")
+    assert count() == before + 1
