@@ -7,7 +7,15 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from conversations import services
-from conversations.models import Message, Segment, SurfacedMemory, Thread, ToolCall, Turn
+from conversations.models import (
+    Attachment,
+    Message,
+    Segment,
+    SurfacedMemory,
+    Thread,
+    ToolCall,
+    Turn,
+)
 from mira_site.admin import CuratedAdmin
 from mira_site.errors import RequestError
 
@@ -72,6 +80,19 @@ class MessageAdmin(CuratedAdmin):
     list_filter = ("role", "is_partial")
     search_fields = ("user__username", "id")
     private_fields = ("content", "text")
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(CuratedAdmin):
+    """What files are, not what is in them: their bodies are in no page of staff."""
+
+    list_display = (
+        "short_id", "user", "message", "media_type", "size", "pages", "is_shown_whole",
+        "forgotten_at", "created_at",
+    )  # fmt: skip
+    list_filter = ("media_type", "is_shown_whole")
+    search_fields = ("user__username", "id")
+    private_fields = ("name", "sha256")
 
 
 @admin.register(ToolCall)

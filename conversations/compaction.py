@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, Field
 
-from conversations import ledger, passages, threads
+from conversations import file_blocks, ledger, passages, threads
 from conversations.constants import (
     BRIEF_MAX_TOKENS,
     BRIEF_MIN_CHARS,
@@ -201,12 +201,14 @@ def _transcript(user: User, messages: Sequence[Message]) -> str:
     turn_ids = [one.turn_id for one in messages if one.role == Message.Role.ASSISTANT]
     for call in ToolCall.objects.for_user(user).filter(turn__in=turn_ids):
         calls.setdefault(call.turn_id, []).append(call)
+    file_blocks.load(messages)
     lines: list[str] = []
     for message in messages:
         by = "person" if message.role == Message.Role.USER else "MIRA"
         if by == "MIRA" and message.turn_id is not None:
             lines += [_used(call) for call in calls.get(message.turn_id, ())]
-        lines.append(f'<said by="{by}">{quoted(message.text)}</said>')
+        files = file_blocks.first_lines(message)
+        lines.append(f'<said by="{by}">{quoted(message.text)}{files}</said>')
     whole = "\n".join(lines)
     if len(whole) <= SUMMARY_MAX_CHARS:
         return whole

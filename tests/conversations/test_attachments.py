@@ -14,9 +14,9 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from conversations import amending, file_blocks, offline, selectors, services, tasks
+from conversations import amending, compaction, file_blocks, offline, selectors, services, tasks
 from conversations.constants import FILES_BUDGET_TOKENS, FILES_MAX, FILES_UNSENT_MAX
-from conversations.models import Attachment, AttachmentBody, Message
+from conversations.models import Attachment, AttachmentBody, Message, Segment
 from memory import services as memory
 from memory.models import Memory
 from memory.types import Trust
@@ -308,6 +308,13 @@ class TestAfterwards:
         prompt = fake_anthropic.seen("summary")[-1].prompt
         assert '<attached name="offer.txt" type="text file">' in prompt
         assert "Offer of the painters for 900 euros &lt;b&gt;</attached></said>" in prompt
+
+    def test_once_compacted_it_is_named_and_no_longer_shown(self, me, fake_anthropic):
+        show(me, kept(me, "Offer of the painters for 900 euros.", "offer.txt"))
+        show(me, text="Thanks.")
+        compaction.compact(me, Segment.objects.for_user(me).get().pk, raw_turns=1)
+        prompt = fake_anthropic.seen("compaction")[-1].prompt
+        assert '<attached name="offer.txt" type="text file">Offer of the painters' in prompt
 
     def test_a_trace_without_a_model_names_the_files(self, me):
         show(me, kept(me, PICTURE, "cat.png"), text="")
