@@ -246,18 +246,14 @@ def _operand(lexeme: str) -> str:
     return f"'{quoted}'"
 
 
-def _together(rows: npt.NDArray[Any], passages: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """By id, each memory once; a long one is as near as the nearest of its passages."""
-    every = np.concatenate([rows, passages])
-    every = every[np.lexsort((every["id"][:, 1], every["id"][:, 0]))]
-    if not len(passages):
-        return every
+def _together(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Of rows by id, each memory once: a long one is as near as the nearest of its passages."""
     starts = np.flatnonzero(
-        np.concatenate(([True], (every["id"][1:] != every["id"][:-1]).any(axis=1)))
+        np.concatenate(([True], (rows["id"][1:] != rows["id"][:-1]).any(axis=1)))
     )
-    once = every[starts].copy()
-    once["held"] = np.maximum.reduceat(every["held"], starts)
-    once["similarities"] = np.maximum.reduceat(every["similarities"], starts, axis=0)
+    once = rows[starts]
+    once["held"] = np.maximum.reduceat(rows["held"], starts)
+    once["similarities"] = np.maximum.reduceat(rows["similarities"], starts, axis=0)
     return once
 
 
@@ -276,7 +272,10 @@ class _Seen:
                 ("similarities", ">f4", (len(asked.phrases),)),
             ]
         )
-        rows = _together(np.frombuffer(packed, row), np.frombuffer(passages, row))
+        rows = np.frombuffer(packed + passages, row)
+        rows = rows[np.lexsort((rows["id"][:, 1], rows["id"][:, 0]))]
+        if passages:
+            rows = _together(rows)
         self.ids = np.ascontiguousarray(rows["id"])
         self._similarities = rows["similarities"].astype(np.float64)
         self._held = rows["held"].astype(np.int64)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
-from memory import asking, search
+from memory import asking, search, services
 from memory.constants import CANDIDATES_PER_LEG, QUERIES_MAX, TERMS_MAX
 from memory.models import MemoryLink
+from mira_site import embeddings
 from tests.factories import MemoryFactory
 
 NOW = datetime(2026, 11, 30, 9, tzinfo=UTC)
@@ -136,3 +138,15 @@ def test_a_words_share_does_not_depend_on_another_persons_memories(as_alice, bob
         for number in range(5):
             MemoryFactory(user=bob, text=f"The Merula sails {number}.")
     assert candidates(as_alice, "merula sails")[boat.id].overlap == before
+
+
+def test_a_long_text_is_as_near_as_its_nearest_passage(as_alice):
+    filler = "The committee met again and the minutes were read, item {}, without objection. "
+    text = "".join(filler.format(number) for number in range(60))
+    end = "Our tortoise Tank eats dandelions in the greenhouse."
+    long = services.create(user=as_alice, text=text[: 1_900 - len(end)] + end)
+    query = "What does the tortoise eat?"
+    found = candidates(as_alice, query)[long.id]
+    own = float(embeddings.embed_one(query) @ np.asarray(long.embedding))
+    assert found.similarity > own + 0.1
+    assert found.words[0]
