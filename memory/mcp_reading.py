@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from memory import selectors, showing, upkeep_selectors
 from memory.dates import day
+from memory.instructions import reads_like_an_instruction
 from memory.mcp_answers import (
     IS_DATA,
     Answer,
@@ -26,15 +27,13 @@ from memory.mcp_answers import (
     TimelineEntry,
     TimelineResult,
     WingCount,
-    element,
     resolved,
-    warns,
 )
 from memory.mcp_arguments import CausalChain, Load, Nothing, Recall, Timeline
 from memory.models import Memory, MemorySource
 from memory.places import Wing
 from memory.short_ids import short
-from memory.types import CausalNode, ContextItem, MemoryView, RecallContext
+from memory.types import CausalNode, ContextItem, MemoryView, RecallContext, Trust
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import NotFound
@@ -103,17 +102,20 @@ def load(user: User, asked: Load, *, now: datetime) -> Answer:
     memory = showing.shown(user, [memory_id], now=now, past=True).get(memory_id)
     if memory is None:
         raise NotFound(NOT_SHOWN)
-    spans = dict(
-        MemorySource.objects.for_user(user)
-        .filter(memory=memory_id)
-        .values_list("message_id", "span")
-    )
+    sources = MemorySource.objects.for_user(user).filter(memory=memory_id)
+    spans = dict(sources.values_list("message_id", "span"))
     metrics = Memory.objects.for_user(user).values_list("metrics", flat=True).get(id=memory_id)
-    text = element(memory, spans, metrics=metrics or {}, zone=accounts.zone(user))
-    return Answer(text=f"{IS_DATA}\n{text}", result=_loaded(memory, spans, metrics or {}))
+    text, trust = selectors.opened(user, memory_id, now=now)
+    lines = [IS_DATA, text]
+    if metrics:
+        lines.append(f"<metrics>{quoted(json.dumps(metrics, ensure_ascii=False))}</metrics>")
+    result = _loaded(memory, trust, spans, metrics or {})
+    return Answer(text="\n".join(lines), result=result)
 
 
-def _loaded(memory: MemoryView, spans: dict[UUID, str], metrics: dict[str, Any]) -> Loaded:
+def _loaded(
+    memory: MemoryView, trust: Trust, spans: Mapping[UUID, str], metrics: dict[str, Any]
+) -> Loaded:
     fingerprint: dict[str, Any] = json.loads(memory.fingerprint) if memory.fingerprint else {}
     return Loaded(
         id=short(memory.id),
@@ -128,7 +130,7 @@ def _loaded(memory: MemoryView, spans: dict[UUID, str], metrics: dict[str, Any])
         expires_at=memory.expires_at,
         valid_until=memory.valid_until,
         origin=memory.origin,
-        reads_like_an_instruction=warns(memory),
+        reads_like_an_instruction=reads_like_an_instruction((memory.text,), trust),
         replaced_by=[short(one) for one in memory.replaced_by],
         fingerprint=fingerprint,
         metrics=metrics,
