@@ -11,7 +11,7 @@ from functools import partial
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import numpy as np
+from django.db import connection
 
 from memory import (
     factors,
@@ -26,7 +26,7 @@ from memory import (
 )
 from memory.allocation import Allocation, Candidate, LeftOut, Rendering, allocate
 from memory.constants import RECALL_LIMIT_MAX
-from memory.models import Memory, MemoryLink
+from memory.models import MemoryLink
 from memory.recall import Found
 from memory.rendering import Form
 from memory.types import (
@@ -307,24 +307,29 @@ def _facts(memory: Recalled) -> int:
     return fingerprints.fact_count(fingerprints.parse(memory.fingerprint))
 
 
+# The first of the ids, `chosen` of them, were chosen, most wanted first.
+_OVERLAPS = """
+WITH given AS MATERIALIZED (
+    SELECT m.id, m.embedding, place
+    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS asked (id, place)
+    JOIN memory_memories AS m ON m.id = asked.id AND m.user_id = %(user)s
+)
+SELECT one.id, max(-(one.embedding <#> before.embedding))
+FROM given AS one JOIN given AS before
+  ON before.place < one.place AND before.place <= %(chosen)s
+GROUP BY one.id
+"""
+
+
 def _overlaps(
     user: User, chosen: Sequence[Recalled], others: Sequence[Recalled]
 ) -> dict[UUID, float]:
     """The largest cosine of each to what is worth more and was chosen."""
-    ids = [one.id for one in (*chosen, *others)]
-    rows = dict(Memory.objects.for_user(user).filter(id__in=ids).values_list("id", "embedding"))
     ranked = sorted(chosen, key=lambda one: (-weight(one), one.id))
-    before = [one.id for one in ranked if one.id in rows]
-    if not before:
-        return {}
-    matrix = np.stack([np.asarray(rows[one], dtype=np.float32) for one in before])
-    found: dict[UUID, float] = {}
-    for memory_id in ids:
-        if memory_id in rows:
-            count = before.index(memory_id) if memory_id in before else len(before)
-            near = matrix[:count] @ np.asarray(rows[memory_id], dtype=np.float32)
-            found[memory_id] = round(float(np.clip(near.max(initial=0.0), 0.0, 1.0)), 6)
-    return found
+    ids = [one.id for one in (*ranked, *others)]
+    with connection.cursor() as cursor:
+        cursor.execute(_OVERLAPS, {"user": user.pk, "ids": ids, "chosen": len(ranked)})
+        return {one: round(min(1.0, max(0.0, near)), 6) for one, near in cursor.fetchall()}
 
 
 def _causally_joined(
