@@ -16,11 +16,14 @@ from conversations.constants import (
 from conversations.models import Message, Turn
 from conversations.types import Prepared
 from memory import selectors as memory
+from memory import services as remembering
 from memory.types import Compared, Memory, Recalled
+from mira_site import metrics
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 
 
+@metrics.operation("recall")
 def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
     """Memories for a message that was prepared for; the kept ones first.
 
@@ -38,6 +41,7 @@ def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
     context = memory.context(
         found, budget_tokens=SURFACED_BUDGET_TOKENS, zone=accounts.zone(turn.user)
     )
+    remembering.note_recall(turn.user, context)
     seen = {item.memory.id for item in context.items}
     return [one for one in found if one.id in seen]
 
