@@ -37,6 +37,8 @@ WHERE s.user_id = %(user)s AND s.id = counted.id AND counted.total > %(most)s AN
 
 def bound(user: User, memory_ids: Collection[UUID]) -> None:
     """All spans of one memory together are SPANS_MAX_CHARS at most: the oldest ones go."""
+    if not memory_ids:
+        return
     values: dict[str, Any] = {"user": user.pk, "ids": list(memory_ids), "most": SPANS_MAX_CHARS}
     with connection.cursor() as cursor:
         cursor.execute(_BOUND, values)
