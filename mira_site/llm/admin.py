@@ -12,7 +12,7 @@ from mira_site.llm.models import ModelCall
 class ModelCallAdmin(CuratedAdmin):
     list_display = (
         "short_id", "user", "job", "tier", "model", "outcome", "input_tokens", "output_tokens",
-        "cache_read_tokens", "cache_write_tokens", "took_ms", "created_at",
+        "cache_read_tokens", "cache_write_tokens", "cost", "took_ms", "created_at",
     )  # fmt: skip
     list_filter = ("outcome", "job", "tier", "model")
     search_fields = ("user__username",)

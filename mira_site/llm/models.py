@@ -24,6 +24,9 @@ class ModelCall(Owned):
     output_tokens = models.PositiveIntegerField(default=0)
     cache_read_tokens = models.PositiveIntegerField(default=0)
     cache_write_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(
+        max_digits=12, decimal_places=6, default=0, help_text="Dollars, by mira_site/llm/prices.py."
+    )
     took_ms = models.PositiveIntegerField(default=0)
     outcome = models.CharField(max_length=12, choices=Outcome)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -11,6 +11,7 @@ import structlog
 from django.db import DatabaseError, transaction
 
 from mira_site import isolation
+from mira_site.llm import prices
 from mira_site.llm.models import ModelCall
 from mira_site.llm.types import Tier, Usage
 
@@ -51,6 +52,7 @@ def record(
                 output_tokens=usage.output_tokens,
                 cache_read_tokens=usage.cache_read_tokens,
                 cache_write_tokens=usage.cache_write_tokens,
+                cost=prices.cost(model, usage),
                 took_ms=took_ms,
                 outcome=outcome,
             )
