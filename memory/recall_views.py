@@ -30,7 +30,7 @@ MODES = {
     Mode.HEADER: "as a mention",
 }
 BAD_BUDGET = f"Give a number of tokens from 1 to {BUDGET_TOKENS_MAX:,}."
-# What each number means, in the order they are shown: factors first, then parts of the score.
+# What each number means, in the order they are shown: first what relevance rests on.
 MEANINGS = {
     "relevance": (
         "Relevance",
@@ -41,23 +41,35 @@ MEANINGS = {
         "Words",
         "How many words of the question it holds. Rare words count more than common ones.",
     ),
+    "late": (
+        "Wording",
+        "How well each word of the question finds its like in it, or in what was said around it.",
+    ),
     "session": (
         "Conversation",
         "How much the conversation it comes from is about the question.",
     ),
+    "named": ("Name", "Whether it mentions somebody or something that the question names."),
+    "month": ("Date", "Whether it was said at the time that the question names."),
+    "other_speaker": (
+        "Another voice",
+        "Whether somebody else said it than the one whom the question names. Counts against it.",
+    ),
+    "asks": ("Asks itself", "Whether it is a question itself. Counts a little against it."),
     "recency": (
         "Freshness",
         "How little it has aged for its kind: decisions stay fresh for years, a note of a "
-        "conversation for days. Half of it never fades.",
+        "conversation for days. Half of it never fades. Told, but decides nothing here.",
     ),
-    "density": ("Density", "How much it says for its length."),
+    "density": ("Density", "How much it says for its length. Told, but decides nothing here."),
     "overlap": (
         "Repetition",
-        "How much of it is said already by what comes before it. High means little that is new.",
+        "How much of it is said already by what is worth more. High means little that is new.",
     ),
     "causal": ("Cause or effect", "Whether what led to it, or came of it, is chosen too."),
     "importance": ("Importance", "How much it has mattered so far, whatever the question."),
 }
+RARE = frozenset({"named", "month", "other_speaker", "asks", "causal"})  # shown where they are so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +151,7 @@ def recall(request: SignedInRequest) -> HttpResponse:
         "form": form,
         "is_empty": not wings,
         "has_wings": len(wings) > 1 or "wing" in form.errors,
-        "meanings": [(name, *words) for name, words in MEANINGS.items()],
+        "meanings": list(MEANINGS.values()),
         "budgets": (250, 1_000, 4_000, 16_000),
     }
     if form.is_valid() and form.cleaned_data["q"]:
@@ -189,12 +201,7 @@ def _left_out(item: LeftOutItem) -> Row:
 
 
 def _bars(factors: Factors, parts: Parts) -> list[Bar]:
-    values = {
-        **asdict(factors),
-        "similarity": parts.similarity,
-        "words": parts.overlap,
-        "importance": parts.importance,
-    }
+    values = {**asdict(parts), "words": parts.overlap, **asdict(factors)}
     return [
         Bar(
             label=label,
@@ -202,6 +209,7 @@ def _bars(factors: Factors, parts: Parts) -> list[Bar]:
             is_trace=values[name] > 0 and not _percent(values[name]),
         )
         for name, (label, _) in MEANINGS.items()
+        if values[name] > 0 or name not in RARE
     ]
 
 

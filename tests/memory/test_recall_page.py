@@ -67,10 +67,12 @@ def test_each_candidate_shows_its_mode_its_cost_and_what_spoke_for_it(page, boat
     html = shown(page, q="What is the boat called?")
     assert "Merula and lies in Trieste." in html
     assert re.search(r"in full, \d+ tokens", html)
-    labels = ("Relevance", "Meaning", "Words", "Conversation", "Freshness", "Density",
-              "Repetition", "Cause or effect", "Importance")  # fmt: skip
-    for label in labels:
+    always = ("Relevance", "Meaning", "Words", "Wording", "Conversation", "Freshness", "Density",
+              "Repetition", "Importance")  # fmt: skip
+    for label in always:
         assert f'<span class="recall-bar__label">{label}</span>' in html
+    where_so = ("Name", "Date", "Another voice", "Asks itself", "Cause or effect")
+    for label in always + where_so:
         assert f"<dt>{label}</dt>" in html
 
 
