@@ -10,6 +10,7 @@ import json
 import resource
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -18,8 +19,9 @@ from typing import Literal
 
 import structlog
 
-from conversations.reading.constants import CPU_S, MEMORY_BYTES, WALL_S
+from conversations.reading.constants import CPU_S, MEMORY_BYTES, READERS_MAX, WAIT_S, WALL_S
 from conversations.reading.types import Reading, Unreadable
+from mira_site.errors import LimitReached
 
 log = structlog.get_logger(__name__)
 
@@ -29,8 +31,20 @@ GAVE_UP = "It takes too long or too much memory to look into. It may be damaged.
 BROKEN = "It cannot be read. It may be damaged, or not be what its name says."
 
 
+_places = threading.BoundedSemaphore(READERS_MAX)
+
+
 def read(reader: Reader, content: bytes) -> Reading:
-    """What the reader says of the file. Raises Unreadable."""
+    """What the reader says of the file. Raises Unreadable; LimitReached while too many read."""
+    if not _places.acquire(timeout=WAIT_S):
+        raise LimitReached("Many files are being looked into right now. Try again in a moment.")
+    try:
+        return _read(reader, content)
+    finally:
+        _places.release()
+
+
+def _read(reader: Reader, content: bytes) -> Reading:
     try:
         done = subprocess.run(  # noqa: S603 (our own module, no shell, nothing of the file in it)
             [sys.executable, "-m", f"conversations.reading.{reader}"],

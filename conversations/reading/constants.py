@@ -1,5 +1,7 @@
 """The limits within which a file is read."""
 
+READERS_MAX = 3  # of one web process at a time: each may take MEMORY_BYTES
+WAIT_S = 30  # for a place among them
 WALL_S = 25  # a reader that takes longer is ended
 CPU_S = 20
 MEMORY_BYTES = 1_500_000_000  # address space of a reader, its libraries included

@@ -200,6 +200,11 @@ class TestAtRest:
             send(me, *files)
         send(me, *files[:FILES_MAX])
 
+    def test_an_edited_message_keeps_its_files(self, me):
+        told = show(me, kept(me), text="")
+        edited = amending.edit(me, asked(told).pk, text="This is a list.", what_came_of_it=None)
+        assert [row.name for row in edited.attachments.all()] == ["note.txt"]
+
     def test_files_go_with_their_message_and_with_the_account(self, me):
         first, second = show(me, kept(me)), show(me, kept(me))
         amending.delete(me, asked(first).pk, what_came_of_it="forget", with_answer=True)

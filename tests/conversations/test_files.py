@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import threading
 import zlib
 
 import openpyxl
@@ -14,7 +15,7 @@ from conversations import files
 from conversations.constants import FILE_MAX_BYTES, PDF_SHOWN_PAGES
 from conversations.reading import child
 from conversations.reading.constants import IMAGE_BYTES_MAX, IMAGE_EDGE_PX, TEXT_MAX_CHARS
-from mira_site.errors import BadRequest, TooLarge
+from mira_site.errors import BadRequest, LimitReached, TooLarge
 from tests.conversations import uploading
 
 
@@ -245,6 +246,14 @@ class TestTexts:
 def test_a_reader_that_takes_too_long_is_ended_and_said_so(monkeypatch):
     monkeypatch.setattr(child, "WALL_S", 0.01)
     assert "too long" in refusal(uploading.picture())
+
+
+def test_too_many_readers_at_once_wait_and_then_say_so(monkeypatch):
+    monkeypatch.setattr(child, "WAIT_S", 0.01)
+    monkeypatch.setattr(child, "_places", threading.BoundedSemaphore(1))
+    with child._places, pytest.raises(LimitReached):
+        files.look("a.png", uploading.picture())
+    assert files.look("a.png", uploading.picture()).media_type == "image/png"
 
 
 def test_a_reader_knows_nothing_of_the_environment(monkeypatch):
