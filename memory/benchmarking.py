@@ -2,8 +2,9 @@
 
 Each turn becomes a memory by the writes that every memory takes, `speaker: text`, said when its
 session was, in a segment of its own session. Each question is asked as `memories/recall/` asks it.
-No model takes part. A dialogue is lived by a person of its own who is gone afterwards, with all
-rows: everything happens in one transaction that is rolled back.
+No model takes part. With `without`, signals of the ranking count nothing: what a row of
+docs/recall.md leaves out. A dialogue is lived by a person of its own who is gone afterwards, with
+all rows: everything happens in one transaction that is rolled back.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from django.apps import apps
 from django.db import connection, transaction
 from tokenizers import Tokenizer
 
-from memory import scores, selectors, storage
+from memory import recall, scores, selectors, storage
 from memory.quoting import meaning
 from memory.storage import Fact
 from memory.types import Recalled, SourceRef
@@ -41,6 +42,7 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 DEPTHS = (5, 10, 20, 50)
 SESSION_DEPTH = 10
 BUDGETS = (1_000, 2_000, 4_000)
+LOSS_BUDGET = 2_000  # evidence that is not within it is lost
 ASKED_FOR = 200  # memories of one recall, enough for the largest budget
 MINUTES_A_TURN = 1
 
@@ -130,13 +132,18 @@ def _questions(asked: Sequence[Mapping[str, Any]], known: set[str]) -> Iterator[
 
 
 # --- Living and asking -------------------------------------------------------------------------
-def outcomes(dialogue: Dialogue, progress: Progress) -> list[Outcome]:
-    """Store the dialogue, ask its questions, and leave nothing behind."""
+def outcomes(
+    dialogue: Dialogue, progress: Progress, *, without: Sequence[frozenset[str]] = (frozenset(),)
+) -> list[list[Outcome]]:
+    """Store the dialogue, ask its questions once for each of `without`; nothing stays behind."""
     with passing_person() as user:
         progress(f"{dialogue.name}: storing {len(dialogue.turns)} turns")
         ids = store(user, dialogue)
         progress(f"{dialogue.name}: asking {len(dialogue.questions)} questions")
-        return [_ask(user, dialogue, question, ids) for question in dialogue.questions]
+        return [
+            [_ask(user, dialogue, question, ids, left) for question in dialogue.questions]
+            for left in without
+        ]
 
 
 @contextmanager
@@ -192,9 +199,16 @@ def _fact(dialogue: Dialogue, turn: Turn, segment_id: UUID) -> Fact:
     return Fact(text=turn.text, memory_type="session_note", sources=(source,))
 
 
-def _ask(user: User, dialogue: Dialogue, question: Question, ids: Mapping[str, UUID]) -> Outcome:
+def _ask(
+    user: User,
+    dialogue: Dialogue,
+    question: Question,
+    ids: Mapping[str, UUID],
+    without: frozenset[str],
+) -> Outcome:
+    now = dialogue.turns[-1].said_at + timedelta(days=1)
     started = time.perf_counter()
-    found = recalled(user, question.text, now=dialogue.turns[-1].said_at + timedelta(days=1))
+    found = recalled(user, question.text, now=now, without=without)
     took_ms = (time.perf_counter() - started) * 1000
     return Outcome(
         category=question.category,
@@ -203,15 +217,20 @@ def _ask(user: User, dialogue: Dialogue, question: Question, ids: Mapping[str, U
     )
 
 
-def recalled(user: User, query: str, *, now: datetime) -> list[Recalled]:
-    return selectors.recall(
+def recalled(
+    user: User, query: str, *, now: datetime, without: frozenset[str] = frozenset()
+) -> list[Recalled]:
+    """As contexts.recall_context asks, for more of them."""
+    result = recall.found(
         user,
         query,
         limit=ASKED_FOR,
         now=now,
         names=selectors.names_asked_for(query),
         past=selectors.asks_for_past(query),
+        without=without,
     )
+    return list(result.items)
 
 
 # --- Figures -----------------------------------------------------------------------------------
@@ -238,11 +257,25 @@ def _figures(
     for budget in BUDGETS:
         within = _filled(ranked, cost_of, budget)
         figures[f"all_within_{budget}"] = float(within.issuperset(evidence))
+    figures |= _losses(ranked, evidence, _filled(ranked, cost_of, LOSS_BUDGET))
     for budget in BUDGETS:
         context = selectors.context(found, budget_tokens=budget, zone=zone)
         shown = {item.memory.id for item in context.items}
         figures[f"all_shown_in_{budget}"] = float(shown.issuperset(evidence))
     return figures
+
+
+def _losses(
+    ranked: Sequence[UUID], evidence: Sequence[UUID], within: set[UUID]
+) -> dict[str, float]:
+    """Where the evidence went that is not within LOSS_BUDGET tokens, as shares of all of it."""
+    lost = [one for one in evidence if one not in within]
+    early, late = set(ranked[: DEPTHS[-1]]), set(ranked[DEPTHS[-1] :])
+    return {
+        "lost_by_budget": sum(one in early for one in lost) / len(evidence),
+        "lost_by_rank": sum(one in late for one in lost) / len(evidence),
+        "lost_not_found": sum(one not in early | late for one in lost) / len(evidence),
+    }
 
 
 def _share(hits: Sequence[bool]) -> float:

@@ -91,6 +91,7 @@ def _signals(pool: Pool, named: npt.NDArray[np.bool_], zone: ZoneInfo) -> dict[s
     meaning = np.clip(pool.similarities, 0, 1)
     if not pool.asked.vectors:
         meaning = np.full_like(meaning, MEANING_GUESS)
+    asks = np.array(["?" in text for text in pool.texts], dtype=np.float64)
     return {
         "meaning": meaning,
         "words": words,
@@ -98,7 +99,7 @@ def _signals(pool: Pool, named: npt.NDArray[np.bool_], zone: ZoneInfo) -> dict[s
         "late": _late(pool, meaning),
         "month": _month(pool, zone),
         "other_speaker": _other_speaker(pool),
-        "asks": np.repeat(pool.asks.astype(np.float64)[:, None], phrases, axis=1),
+        "asks": np.repeat(asks[:, None], phrases, axis=1),
         "named": np.where(np.arange(phrases) == 0, named[:, None], False).astype(np.float64),
     }
 

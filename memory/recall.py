@@ -6,11 +6,10 @@ relevance, and its importance a small share of the score. Each score part is tol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from itertools import islice
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -20,7 +19,8 @@ from django.db.models import FloatField, Value
 from django.db.models.functions import Cast
 from pgvector.django import MaxInnerProduct
 
-from memory import asking, hubs, links, ranking, search, showing
+from memory import alike, asking, hubs, links, ranking, search, showing
+from memory.alike import ALIKE_COSINE
 from memory.asking import Asked
 from memory.constants import (
     EMBEDDING_DIMENSIONS,
@@ -58,7 +58,9 @@ class Match:
     relevance: float
     score: float
     signals: Mapping[str, float]
+    row: int
     name: str = ""
+    also: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +143,7 @@ def found(
         matches = _Matches(pool, named, zone, past=past, without=without)
     _note(asked)
     kept = _kept(matches.of(kept_ids), limit=limit)
-    fresh = matches.best(max(0, limit - len(kept)), excluded=kept_ids)
+    fresh = _without_alike(pool, matches.best(excluded=kept_ids), max(0, limit - len(kept)))
     chosen = [*kept, *fresh]
     linked = _linked(user, [one.candidate for one in chosen], now=now, past=past)
     ids = [one.candidate.id for one in chosen]
@@ -172,7 +174,7 @@ def found_ids(user: User, query: str, *, now: datetime) -> list[UUID]:
         return []
     pool = search.candidates(user, asked, now=now, include_hidden=True)
     matches = _Matches(pool, {}, accounts.zone(user), past=True)
-    ranked = sorted(matches.best(len(pool)), key=lambda one: -one.relevance)
+    ranked = sorted(matches.best(), key=lambda one: -one.relevance)
     return [one.candidate.id for one in ranked]
 
 
@@ -222,7 +224,7 @@ class _Matches:
         )
         self._scores[pool.is_replaced] *= PAST_FACTOR if past else REPLACED_FACTOR
 
-    def best(self, count: int, *, excluded: Sequence[UUID] = ()) -> list[Match]:
+    def best(self, *, excluded: Sequence[UUID] = ()) -> Iterator[Match]:
         """Those that are good enough for some phrase, best first; equal ones go by id.
 
         Relevance × (0.8 + 0.2 × importance): neither drowns the other. Importance decides between
@@ -232,7 +234,7 @@ class _Matches:
         order = np.argsort(-self._scores, kind="stable")
         good = (row for row in order if self._ranked.is_answer[row])
         free = (row for row in good if self._pool.ids[row] not in out)
-        return [self._match(int(row)) for row in islice(free, count)]
+        return (self._match(int(row)) for row in free)
 
     def of(self, memory_ids: Sequence[UUID]) -> list[Match]:
         """Those of the memories that may still come up, in the order given."""
@@ -246,9 +248,35 @@ class _Matches:
             place=int(self._ranked.places[row]),
             relevance=float(self._ranked.relevance[row]),
             score=float(self._scores[row]),
+            row=row,
             signals={name: float(values[row]) for name, values in self._ranked.signals.items()},
             name=self._named[candidate.id].name if candidate.id in self._named else "",
         )
+
+
+def _without_alike(pool: Pool, best: Iterator[Match], count: int) -> list[Match]:
+    """The first `count`, of those that say nearly the same the best, which names the others."""
+    chosen: list[Match] = []
+    vectors = np.empty((count, EMBEDDING_DIMENSIONS))
+    for match in best:
+        if len(chosen) == count:
+            break
+        vector = pool.embedding(match.row)
+        near = vectors[: len(chosen)] @ vector
+        nearest = int(np.argmax(near)) if chosen else 0
+        if chosen and near[nearest] >= ALIKE_COSINE and _is_alike(pool, chosen[nearest], match):
+            also = (*chosen[nearest].also, match.candidate.id)
+            chosen[nearest] = replace(chosen[nearest], also=also)
+        else:
+            vectors[len(chosen)] = vector
+            chosen.append(match)
+    return chosen
+
+
+def _is_alike(pool: Pool, one: Match, other: Match) -> bool:
+    return pool.conditions[one.row] == pool.conditions[other.row] and alike.may_stand_for(
+        pool.texts[one.row], pool.texts[other.row]
+    )
 
 
 def _kept(kept: Sequence[Match], *, limit: int) -> list[Match]:
@@ -293,6 +321,7 @@ class _Shaping:
             score=match.score,
             why=self._why(match, view, is_kept=is_kept),
             is_past=view.valid_until is not None and view.valid_until <= self._now,
+            also=match.also,
             linked=tuple(self._linked(one, view) for one in linked if one.memory_id in self._views),
         )
 

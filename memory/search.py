@@ -36,6 +36,7 @@ from mira_site.accounts.models import User
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
+_HALFVEC_HEADER = 4  # bytes: dimensions and flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,8 @@ class Pool:
     `sessions` is how much of each phrase's words the best of its session hold; `before` and `after`
     are the rows of what was said directly before and after it, -1 where that is no candidate;
     `weights` say how telling each term is. `token_vectors` are as stored, empty where there are
-    none. `in_all` is how many memories were looked at.
+    none; `embeddings` in half precision, see `embedding`. `conditions` say when a memory holds and
+    whose word it is, alike in those alike in that. `in_all` is how many memories were looked at.
     """
 
     asked: Asked
@@ -86,14 +88,21 @@ class Pool:
     after: Places
     said_at: tuple[datetime, ...]
     speakers: tuple[str, ...]
-    asks: Flags
+    texts: tuple[str, ...]
+    conditions: tuple[str, ...]
     is_replaced: Flags
     is_linked: Flags
     token_vectors: tuple[bytes, ...]
+    embeddings: tuple[bytes, ...]
     in_all: int
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def embedding(self, row: int) -> Floats:
+        """The vector of a memory, (384,); what it lacks to unit length is rounding."""
+        halves = np.frombuffer(self.embeddings[row], dtype=">f2", offset=_HALFVEC_HEADER)
+        return halves.astype(np.float64)
 
     def candidate(self, row: int) -> Candidate:
         held = int(self.held[row])
@@ -139,7 +148,8 @@ _PACKED = """
     uuid_send(id) || uuid_send(coalesce(source_segment_id, id)) || int4send(position)
     || int8send(held) || """
 _DETAILS = f"""
-SELECT m.id, m.importance, m.said_at, m.speaker, strpos(m.text, '?') > 0,
+SELECT m.id, m.importance, m.said_at, m.speaker, m.text,
+       concat_ws(' ', m.happens_at, m.expires_at, m.valid_from, m.valid_until, m.trust),
        m.id IN (
            SELECT l.target_id
            FROM memory_links AS l JOIN memory_memories AS m ON m.id = l.source_id
@@ -152,7 +162,7 @@ SELECT m.id, m.importance, m.said_at, m.speaker, strpos(m.text, '?') > 0,
            UNION ALL SELECT source_id FROM memory_links
            WHERE user_id = %(user)s AND source_id = ANY(%(ids)s)
        ),
-       t.vectors
+       t.vectors, halfvec_send(m.embedding::halfvec)
 FROM memory_memories AS m
 LEFT JOIN memory_token_vectors AS t ON t.memory_id = m.id AND t.user_id = m.user_id
 WHERE m.user_id = %(user)s AND m.id = ANY(%(ids)s)
@@ -348,8 +358,9 @@ class _Seen:
         after = before.copy()
         earlier, later = self._by_place[:-1][self._is_next], self._by_place[1:][self._is_next]
         before[later], after[earlier] = earlier, later
-        columns = list(zip(*(details[one] for one in ids), strict=True)) or [()] * 7
-        importance, said_at, speakers, asks, is_replaced, is_linked, vectors = columns
+        columns = list(zip(*(details[one] for one in ids), strict=True)) or [()] * 9
+        importance, said_at, speakers, texts, conditions, *flags, vectors, halves = columns
+        is_replaced, is_linked = flags
         sessions = self._sessions() if len(self.ids) else self._overlaps
         return Pool(
             asked=self._asked,
@@ -364,9 +375,11 @@ class _Seen:
             after=place_of[after[chosen]],
             said_at=tuple(one.astimezone(UTC) for one in said_at),
             speakers=tuple(speakers),
-            asks=np.array(asks, dtype=np.bool_),
+            texts=tuple(texts),
+            conditions=tuple(conditions),
             is_replaced=np.array(is_replaced, dtype=np.bool_),
             is_linked=np.array(is_linked, dtype=np.bool_),
             token_vectors=tuple(bytes(one) if one else b"" for one in vectors),
+            embeddings=tuple(map(bytes, halves)),
             in_all=self._in_all,
         )

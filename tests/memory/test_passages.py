@@ -105,9 +105,13 @@ def test_word_pieces_are_those_of_the_model_and_untruncated():
 def test_what_was_stored_before_gets_its_forms_once(as_alice):
     old = MemoryFactory(user=as_alice, text=LONG)
     MemoryFactory(user=as_alice, text="I like green tea.")
-    assert deriving.missing(as_alice) == deriving.Underived(fingerprints=2, passages=1)
+    assert deriving.missing(as_alice) == deriving.Underived(
+        fingerprints=2, passages=1, token_vectors=2
+    )
     done = deriving.write_missing(as_alice, at=timezone.now())
-    assert done == deriving.Underived(fingerprints=2, passages=1)
-    assert deriving.missing(as_alice) == deriving.Underived(fingerprints=0, passages=0)
+    assert done == deriving.Underived(fingerprints=2, passages=1, token_vectors=2)
+    assert deriving.missing(as_alice) == deriving.Underived(
+        fingerprints=0, passages=0, token_vectors=0
+    )
     assert len(rows(as_alice, old.id)) == len(passages.spans(LONG))
     assert Memory.objects.for_user(as_alice).filter(fingerprint__isnull=True).count() == 0

@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         users = _users(options["user"])
-        fingerprints, passages, failed = 0, 0, 0
+        fingerprints, passages, token_vectors, failed = 0, 0, 0, 0
         for number, user in enumerate(users, start=1):
             self.stderr.write(f"{number}/{len(users)} {user.pk}")
             try:
@@ -40,12 +40,13 @@ class Command(BaseCommand):
                 continue
             fingerprints += found.fingerprints
             passages += found.passages
+            token_vectors += found.token_vectors
         if failed:
             raise CommandError(f"{failed} of {len(users)} people could not be finished.")
         verb = "missing" if options["dry_run"] else "written"
         return (
-            f"{len(users)} people: {fingerprints} fingerprints and the passages of {passages} long "
-            f"memories {verb}."
+            f"{len(users)} people: {fingerprints} fingerprints, {token_vectors} token vectors"
+            f" and the passages of {passages} long memories {verb}."
         )
 
 
