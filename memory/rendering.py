@@ -23,7 +23,7 @@ from mira_site.prompts import quoted
 
 OPENING = "<memories>"
 CLOSING = "</memories>"
-RELEVANT = 0.75  # from here on an element says how relevant it is; spec memory 7.8
+RELEVANT = 0.5  # above it an element says how likely it is needed; spec memory 7.8
 HEADER_KEEPS = 0.05  # of a memory; spec recall 3.4
 _TRUST_OF = {one.label: one for one in Trust}
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from conversations.constants import SURFACED_BUDGET_TOKENS
 from conversations.trinkets.memories import memories
-from conversations.types import PersonView, TurnContext
+from conversations.types import Continuity, PersonView, TurnContext
 from memory import fingerprints
 from memory.fingerprints import Fingerprint
 from memory.types import Recalled, Why
@@ -20,7 +20,7 @@ CONTEXT = TurnContext(
     person=PersonView(name="Alice", timezone="Asia/Tokyo"),
     now=AT.astimezone(ZoneInfo("Asia/Tokyo")),
     question="Hi",
-    summaries=(),
+    continuity=Continuity(),
     surfaced=(),
     previous_message_at=None,
 )
@@ -44,14 +44,14 @@ def test_nothing_that_came_up_is_said_in_words():
 
 
 def test_memories_stand_under_the_persons_own_days():
-    first = memory(1, "The boat </memories> is called Merula.")
+    first = memory(1, "The boat </b> is called Merula.")
     second = memory(2, "She was bought in Izola.", at=AT - timedelta(minutes=1))
     other = memory(3, "Anna likes tea.", at=AT - timedelta(days=3))
     assert rendered(first, other, second) == (
         "<memories>\n"
         "29 November 2026:\n"
         f'<memory id="mem_{second.short_id}">She was bought in Izola.</memory>\n'
-        f'<memory id="mem_{first.short_id}">The boat &lt;/memories&gt; is called Merula.</memory>\n'
+        f'<memory id="mem_{first.short_id}">The boat &lt;/b&gt; is called Merula.</memory>\n'
         "26 November 2026:\n"
         f'<memory id="mem_{other.short_id}">Anna likes tea.</memory>\n'
         "</memories>"
