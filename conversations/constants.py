@@ -19,7 +19,13 @@ STREAM_TTL_S = 600  # events can be replayed for ten minutes; contract 8
 STREAM_MAX_EVENTS = 20_000  # of one person; a bound on Redis memory, not a promise
 DELTA_FLUSH_S = 0.04  # text is sent at most this often, so a fast model does not flood the page
 
-RECENT_SUMMARIES = 5  # collapsed segments whose summary opens the prompt
+RECENT_SUMMARIES = 5  # collapsed segments whose traces the next summary is written after
+SUMMARY_WINDOW = 14  # collapsed segments of which some are told at the start; spec conv. 3.6
+TOLD_MAX, TOLD_COMPLEXITY = 4, 4.5  # of them with their trace, by their complexities; spec 3.6
+HINTED_MAX = 4  # older ones with their precis; spec conversations 3.6
+TAIL_PAIRS = 2  # last messages of the segment before, word for word; spec conversations 3.6
+TAIL_CHARS = 1_500  # of each
+MANIFEST_SEGMENTS = 30  # named with date and title; spec conversations 3.5
 REPLY_MAX_TOKENS = 8192
 HISTORY_BUDGET_TOKENS = 60_000  # of the active segment's messages in one prompt, newest kept
 HISTORY_MESSAGES_MAX = 600  # read for one prompt; the budget ends the window long before

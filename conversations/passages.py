@@ -34,6 +34,11 @@ def read(message: Message) -> str:
     return without(message.text, [Span(row.start, row.end) for row in message.forgotten.all()])
 
 
+def plain_text(message: Message) -> str:
+    """The message's text without what was forgotten of it; `forgotten` is prefetched."""
+    return without(message.text, [Span(row.start, row.end) for row in message.forgotten.all()])
+
+
 def without(text: str, spans: Iterable[Span]) -> str:
     """The text without these spans, which may overlap."""
     kept, end = [], 0

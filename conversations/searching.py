@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
 
 from django.contrib.postgres.search import SearchHeadline, SearchQuery, SearchRank
-from django.db.models import F
+from django.db.models import F, Model, QuerySet
 from pgvector.django import CosineDistance
 
 from conversations import selectors
@@ -15,6 +17,8 @@ from conversations.models import Message, Segment
 from mira_site import embeddings
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
+
+Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +33,17 @@ class Found:
     segments: Sequence[Segment]
 
 
-def search(user: User, query: str) -> Found:
-    """Words in web-search syntax ("quoted phrase", or, -not), segments by meaning."""
+def search(
+    user: User, query: str, *, since: datetime | None = None, until: datetime | None = None
+) -> Found:
+    """Words in web-search syntax ("quoted phrase", or, -not), segments by meaning.
+
+    `since` and `until` bound when it was said, both inclusive. What is off the record is not found.
+    """
     words = SearchQuery(query, config="english", search_type="websearch")
     rows = (
-        selectors.messages(user)
-        .filter(search_vector=words)
+        _within(selectors.messages(user), "created_at", since, until)
+        .filter(search_vector=words, is_off_record=False)
         .annotate(
             rank=SearchRank(F("search_vector"), words),
             highlight=SearchHeadline(
@@ -51,18 +60,29 @@ def search(user: User, query: str) -> Found:
     )
     return Found(
         messages=[Hit(message=row, highlight=row.highlight) for row in rows],
-        segments=_segments(user, query),
+        segments=_segments(user, query, since, until),
     )
 
 
-def _segments(user: User, query: str) -> list[Segment]:
+def _within(
+    rows: QuerySet[Row], name: str, since: datetime | None, until: datetime | None
+) -> QuerySet[Row]:
+    bounds = {f"{name}__gte": since, f"{name}__lte": until}
+    return rows.filter(**{lookup: value for lookup, value in bounds.items() if value is not None})
+
+
+def _segments(
+    user: User, query: str, since: datetime | None, until: datetime | None
+) -> list[Segment]:
     try:
         vector = embeddings.embed_one(query)
     except EmbeddingsUnavailable:
         return []
+    rows: QuerySet[Segment] = Segment.objects.for_user(user).filter(embedding__isnull=False)
+    if until is not None:
+        rows = rows.filter(opened_at__lte=until)
     return list(
-        Segment.objects.for_user(user)
-        .filter(embedding__isnull=False)
+        _within(rows, "last_message_at", since, None)
         .annotate(distance=CosineDistance("embedding", vector))
         .filter(distance__lt=SEARCH_SEGMENT_DISTANCE)
         .defer("embedding")

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from conversations import file_blocks, peanut_gallery, selectors
+from conversations import continuity, file_blocks, peanut_gallery, selectors
 from conversations.models import ComposedContext, ContextSection, Message, Turn
 from conversations.prompt import Composed
 from conversations.types import PersonView, Prepared, TurnContext
@@ -31,16 +31,16 @@ def gather(
     person = PersonView(
         name=turn.user.first_name or turn.user.username, timezone=str(accounts.zone(turn.user))
     )
-    summaries = selectors.summaries(turn.user, before=turn.segment.opened_at)
+    before = continuity.continuity(turn.user, before=turn.segment.opened_at)
     previous = history[-2].created_at if len(history) > 1 else None
-    if previous is None and summaries:
-        previous = summaries[-1].last_message_at
+    if previous is None and before.tail:
+        previous = before.tail[-1].created_at
     return TurnContext(
         person=person,
         now=local,
         question=history[-1].text,
         files=tuple(file_blocks.names(history[-1])),
-        summaries=summaries,
+        continuity=before,
         surfaced=tuple(recalled),
         previous_message_at=previous,
         open_question=memory.open_question(turn.user, today=local.date(), now=now),

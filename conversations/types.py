@@ -25,6 +25,22 @@ class Summary:
     title: str
     precis: str
     trace: str
+    complexity: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuity:
+    """What a segment goes on from; all of it the same as long as the segment lasts.
+
+    `told` are the last segments with their traces and `hinted` older ones with their precis, both
+    oldest first; `manifest` names the segments of the last time, newest first; `tail` are the last
+    messages before the segment, oldest first.
+    """
+
+    told: tuple[Summary, ...] = ()
+    hinted: tuple[Summary, ...] = ()
+    manifest: tuple[Summary, ...] = ()
+    tail: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +83,7 @@ class TurnContext:
     person: PersonView
     now: datetime
     question: str
-    summaries: tuple[Summary, ...]
+    continuity: Continuity
     surfaced: tuple[Recalled, ...]
     previous_message_at: datetime | None
     open_question: OpenQuestion | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from contextlib import suppress
+from datetime import date, datetime
 from uuid import UUID
 
 from django.db.models import Case, IntegerField, Prefetch, QuerySet, Value, When
@@ -128,9 +129,16 @@ def merges(user: User) -> QuerySet[Merge]:
     return found
 
 
-def moment(user: User, text: str) -> datetime | None:
-    """An ISO 8601 date or time on the person's own clock, in UTC; None where it is none."""
-    return dates.parsed(text, accounts.zone(user))
+def moment(user: User, text: str, *, is_end: bool = False) -> datetime | None:
+    """An ISO 8601 date or time on the person's own clock, in UTC; None where it is none.
+
+    A date alone is its first moment, or with `is_end` its last.
+    """
+    zone = accounts.zone(user)
+    with suppress(ValueError):
+        on = date.fromisoformat(text.strip())
+        return dates.end_of(on, zone) if is_end else dates.start_of(on, zone)
+    return dates.parsed(text, zone)
 
 
 def _with_sources(found: MemoryQuerySet) -> MemoryQuerySet:

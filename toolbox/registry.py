@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -21,9 +21,17 @@ _registered: dict[str, Tool] = {}
 
 
 def tool(
-    name: str, *, arguments: type[BaseModel], summary: str = "", limit_s: float = CALL_LIMIT_S
+    name: str,
+    *,
+    arguments: type[BaseModel],
+    summary: str = "",
+    limit_s: float = CALL_LIMIT_S,
+    parallel: bool | Collection[str] = False,
 ) -> Callable[[ToolFunction], ToolFunction]:
     """Register a tool. `summary` is the quiet line that a person sees when it was used.
+
+    `parallel`: its calls change nothing and may be done side by side; all of them, or those whose
+    argument `operation` is one of these.
 
     Raises ValueError for a name that is taken, malformed or not the function's and the file's, and
     for a tool or an argument that is not explained.
@@ -32,7 +40,9 @@ def tool(
     def register(function: ToolFunction) -> ToolFunction:
         if name in _registered:
             raise ValueError(f"There is a tool {name!r} already.")
-        _registered[name] = made(name, function, arguments, summary=summary, limit_s=limit_s)
+        _registered[name] = made(
+            name, function, arguments, summary=summary, limit_s=limit_s, parallel=parallel
+        )
         return function
 
     return register
@@ -45,6 +55,7 @@ def made(
     *,
     summary: str = "",
     limit_s: float = CALL_LIMIT_S,
+    parallel: bool | Collection[str] = False,
 ) -> Tool:
     """A tool, checked and not registered. Raises ValueError as `tool` does."""
     if not _NAME.fullmatch(name):
@@ -65,12 +76,13 @@ def made(
         run=function,
         summary=summary or f"used {name.replace('_', ' ')}",
         limit_s=limit_s,
+        parallel=parallel if isinstance(parallel, bool) else frozenset(parallel),
     )
 
 
-def discover() -> None:
-    """Import every module of toolbox/tools/, which registers its tool."""
-    package = import_module("toolbox.tools")  # by name: its modules import this one
+def discover(name: str = "toolbox.tools") -> None:
+    """Import every module of a package of tools, which registers them."""
+    package = import_module(name)  # by name: its modules import this one
     for module in pkgutil.iter_modules(package.__path__):
         import_module(f"{package.__name__}.{module.name}")
 

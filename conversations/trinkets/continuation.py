@@ -1,33 +1,52 @@
-"""Trinket: what went before this segment, in MIRA's own words."""
+"""Trinket: what went before this segment, in MIRA's own words, and the last words said."""
 
 from __future__ import annotations
 
+from datetime import tzinfo
+
+from conversations.constants import TAIL_CHARS
+from conversations.ledger import cut
+from conversations.models import Message
+from conversations.passages import plain_text
 from conversations.trinkets.base import Slot, trinket
-from conversations.types import TurnContext
+from conversations.types import Summary, TurnContext
 from mira_site.prompts import quoted
 
 
 @trinket("continuation", slot=Slot.SEGMENT, order=20)
 def continuation(turn: TurnContext) -> str:
-    """The last segment's trace whole, the ones before it as precis, oldest first.
+    """Older segments by precis, the last ones by trace, oldest first, then the last words.
 
     Absolute local dates only: relative ones would be wrong tomorrow and break the cache.
     """
-    if not turn.summaries:
+    before = turn.continuity
+    if not before.told and not before.tail:
         return ""
-    *older, last = turn.summaries
     zone = turn.now.tzinfo
+    newest = before.told[-1] if before.told else None
     lines = ["<continuation>"]
-    for summary in (*older, last):
-        opened = summary.opened_at.astimezone(zone)
-        text = summary.trace if summary is last else summary.precis or summary.trace
-        element = "last_segment" if summary is last else "earlier_segment"
-        lines += [
-            f'<{element} from="{opened:%A, %d %B %Y, %H:%M}" '
-            f'to="{summary.last_message_at.astimezone(zone):%d %B %Y, %H:%M}" '
-            f'title="{quoted(summary.title)}">',
-            quoted(text),
-            f"</{element}>",
-        ]
+    lines += [_segment("earlier_segment", one, one.precis, zone) for one in before.hinted]
+    lines += [
+        _segment("last_segment" if one is newest else "earlier_segment", one, one.trace, zone)
+        for one in before.told
+    ]
+    if before.tail:
+        lines += ["<last_words>", *(_said(one, zone) for one in before.tail), "</last_words>"]
     lines.append("</continuation>")
     return "\n".join(lines)
+
+
+def _segment(element: str, one: Summary, text: str, zone: tzinfo | None) -> str:
+    return (
+        f'<{element} id="seg_{one.segment_id.hex[:8]}" '
+        f'from="{one.opened_at.astimezone(zone):%A, %d %B %Y, %H:%M}" '
+        f'to="{one.last_message_at.astimezone(zone):%d %B %Y, %H:%M}" '
+        f'title="{quoted(one.title)}">\n{quoted(text)}\n</{element}>'
+    )
+
+
+def _said(message: Message, zone: tzinfo | None) -> str:
+    by = "person" if message.role == Message.Role.USER else "MIRA"
+    at = f"{message.created_at.astimezone(zone):%d %B %Y, %H:%M}"
+    text = cut(plain_text(message), TAIL_CHARS)
+    return f'<said by="{by}" at="{at}">{quoted(text)}</said>'

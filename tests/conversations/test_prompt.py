@@ -11,7 +11,7 @@ import pytest
 from conversations import prompt
 from conversations.models import Message
 from conversations.trinkets.base import Slot, in_order, trinket
-from conversations.types import PersonView, TurnContext
+from conversations.types import Continuity, PersonView, TurnContext
 from mira_site import tokens
 
 NOW = datetime(2026, 11, 28, 20, 30, tzinfo=UTC).astimezone(ZoneInfo("Europe/Vienna"))
@@ -19,7 +19,7 @@ CONTEXT = TurnContext(
     person=PersonView(name="Alice <b>", timezone="Europe/Vienna"),
     now=NOW,
     question="Hi",
-    summaries=(),
+    continuity=Continuity(),
     surfaced=(),
     previous_message_at=None,
 )
@@ -33,6 +33,7 @@ def test_the_sections_and_their_order_are_these():
     assert [(item.slot.name, item.name) for item in in_order()] == [
         ("CONSTANT", "persona"),
         ("SEGMENT", "person"),
+        ("SEGMENT", "manifest"),
         ("SEGMENT", "continuation"),
         ("SEGMENT", "brief"),
         ("HUD", "clock"),

@@ -99,7 +99,7 @@ class TestReply:
 
     def test_usage_is_on_the_turn_and_in_the_books(self, me, fake_anthropic):
         asked = say(me)
-        call = ModelCall.objects.for_user(me).get(turn_id=asked.pk)
+        call = ModelCall.objects.for_user(me).get(turn_id=asked.pk, job="reply")
         assert (call.job, call.tier, call.outcome) == ("reply", "reply", "ok")
         assert asked.output_tokens == call.output_tokens > 0
         assert asked.input_tokens == call.input_tokens > 0
@@ -168,7 +168,7 @@ class TestPrompt:
         told = [(message["role"], messages_api.text_of(message)) for message in history]
         assert told == [("user", "Hi."), ("assistant", "Hello, Alice.")]
 
-    def test_the_last_segment_is_continued_by_its_trace_and_older_ones_by_precis(
+    def test_the_last_segments_are_continued_by_their_traces_and_older_ones_by_precis(
         self, me, fake_anthropic
     ):
         at = timezone.now() - timedelta(days=10)
@@ -190,8 +190,9 @@ class TestPrompt:
         told = [
             number for number in range(7) if f"In short it was about journey {number}" in system
         ]
-        assert told == [2, 3, 4, 5]
-        assert "I heard about journey 5" not in system
+        assert told == [0, 1, 2]
+        whole = [number for number in range(7) if f"I heard about journey {number}" in system]
+        assert whole == [3, 4, 5, 6]
         assert f"{at + timedelta(days=6):%d %B %Y}" in system
         assert len(newest(fake_anthropic)["messages"]) == 1
 
@@ -360,7 +361,7 @@ class TestStop:
             assert said(asked).text.startswith("one ")
             assert names(alice)[-1] == "turn.stopped"
             assert heard(alice)[-1].payload["message"]["text"] == said(asked).text
-            call = ModelCall.objects.for_user(alice).get()
+            call = ModelCall.objects.for_user(alice).get(job="reply")
             assert call.outcome == "stopped"
 
     def test_before_the_first_word_nothing_is_kept(self, alice, fake_anthropic, run):

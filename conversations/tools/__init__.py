@@ -1,0 +1,1 @@
+"""Tools that need the thread, one file each. toolbox.registry.discover imports them all."""
