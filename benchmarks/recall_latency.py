@@ -120,13 +120,16 @@ def fill(rows: int) -> None:
     """Everybody's memories, in an order as if all had talked in turns."""
     from django.db import connection  # noqa: PLC0415
 
+    from memory import token_vectors  # noqa: PLC0415
     from mira_site import embeddings, isolation  # noqa: PLC0415
     from mira_site.accounts.models import User  # noqa: PLC0415
 
     dice, noise = random.Random(SEED), np.random.default_rng(SEED)
     texts = [filled(dice.choice(TEMPLATES), dice) for _ in range(EMBEDDED_TEXTS)]
     print(f"embedding {EMBEDDED_TEXTS} texts …", flush=True)
-    vectors = embeddings.embed(texts)
+    read = embeddings.embed_with_tokens(texts)
+    vectors = np.stack([one.vector for one in read])
+    pieces = [token_vectors.stored(one) for one in read]
     everybody = []
     for size in SIZES:
         owner = User.objects.create_user(name_of(size), f"{name_of(size)}@example.org").pk
@@ -142,8 +145,22 @@ def fill(rows: int) -> None:
     with isolation.all_users("benchmark"):
         for start in range(0, len(everybody), CHUNK):
             copy(connection, everybody[start : start + CHUNK], start, vectors, dice, noise, told)
+        for size in SIZES:
+            read_tokens(User.objects.get(username=name_of(size)), pieces)
         with connection.cursor() as cursor:
-            cursor.execute("VACUUM (ANALYZE) memory_memories")
+            cursor.execute("VACUUM (ANALYZE) memory_memories, memory_token_vectors")
+
+
+def read_tokens(user: Any, pieces: list[bytes]) -> None:
+    """Token vectors for the memories of one of those who ask: as many as theirs, of like texts."""
+    from memory.models import Memory, TokenVectors  # noqa: PLC0415
+
+    ids = list(Memory.objects.filter(user=user).order_by("created_at").values_list("id", flat=True))
+    for start in range(0, len(ids), CHUNK):
+        TokenVectors.objects.bulk_create(
+            TokenVectors(user=user, memory_id=memory_id, vectors=pieces[number % len(pieces)])
+            for number, memory_id in enumerate(ids[start : start + CHUNK], start=start)
+        )
 
 
 def name_of(size: int) -> str:
