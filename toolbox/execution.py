@@ -19,7 +19,12 @@ from pydantic import BaseModel, ValidationError
 from mira_site.errors import MiraError, RequestError, ToolError
 from mira_site.llm.types import ToolCall
 from toolbox import registry
-from toolbox.constants import RESULT_MAX_CHARS, STOP_POLL_S, SUMMARY_MAX_CHARS
+from toolbox.constants import (
+    RESULT_KEPT_MAX_CHARS,
+    RESULT_MAX_CHARS,
+    STOP_POLL_S,
+    SUMMARY_MAX_CHARS,
+)
 from toolbox.types import Answer, Tool, ToolContext, ToolOutcome
 
 log = structlog.get_logger(__name__)
@@ -32,10 +37,28 @@ TOO_LONG = (
 STOPPED = "The person stopped the answer."
 
 
+def may_run_beside_others(call: ToolCall) -> bool:
+    """Whether the call changes nothing, so that its place among others does not matter."""
+    tool = registry.find(call.name)
+    if tool is None or not tool.parallel:
+        return False
+    try:
+        return tool.may_run_beside_others(_arguments(tool, call))
+    except ToolError:
+        return False
+
+
 def execute(
-    call: ToolCall, context: ToolContext, *, should_stop: Callable[[], bool] = lambda: False
+    call: ToolCall,
+    context: ToolContext,
+    *,
+    result_id: str = "",
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> ToolOutcome:
-    """Do one call. Never raises for what a model, a tool or a time limit did."""
+    """Do one call. Never raises for what a model, a tool or a time limit did.
+
+    `result_id` names the result, so that what is cut of it can be asked for.
+    """
     tool = registry.find(call.name)
     if tool is None:
         known = ", ".join(one.name for one in registry.every()) or "none"
@@ -54,13 +77,15 @@ def execute(
     )
     if answer is None:
         return _error(call, error, tool.summary)
+    whole = answer.text[:RESULT_KEPT_MAX_CHARS]
     return ToolOutcome(
         call_id=call.id,
         name=call.name,
-        text=_cut(answer.text) or "Done.",
+        text=_cut(whole, result_id) or "Done.",
         is_error=False,
         summary=(answer.summary or tool.summary)[:SUMMARY_MAX_CHARS],
         trust=answer.trust,
+        whole=whole if len(whole) > RESULT_MAX_CHARS else "",
     )
 
 
@@ -132,11 +157,12 @@ class _Run:
             log.warning("tool.without_database", reason=type(error).__name__)
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, result_id: str = "") -> str:
     if len(text) <= RESULT_MAX_CHARS:
         return text
     left_out = len(text) - RESULT_MAX_CHARS
-    return f"{text[:RESULT_MAX_CHARS]}\n[{left_out:,} characters more were cut; ask for less.]"
+    ask = f"read_tool_result {result_id} gives them" if result_id else "ask for less"
+    return f"{text[:RESULT_MAX_CHARS]}\n[{left_out:,} characters more were cut; {ask}.]"
 
 
 def _error(call: ToolCall, text: str, summary: str) -> ToolOutcome:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolbox.execution import execute
+from toolbox.execution import execute, may_run_beside_others
+from toolbox.parallel import side_by_side
 from toolbox.registry import discover
 
-__all__ = ["discover", "execute"]
+__all__ = ["discover", "execute", "may_run_beside_others", "side_by_side"]

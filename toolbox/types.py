@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,7 @@ class ToolContext:
 
     `said` are the person's own messages of this turn. `lowest_read` is the least trusted class of
     what tools have brought in during the turn: what is written now may be under its influence.
+    `results` are the results of the turn so far, whole, by their ids.
     """
 
     user: User
@@ -29,6 +30,7 @@ class ToolContext:
     now: datetime
     said: tuple[SourceMessage, ...] = ()
     lowest_read: Trust | None = None
+    results: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,13 @@ class Tool:
     run: ToolFunction
     summary: str
     limit_s: float
+    parallel: bool | frozenset[str] = False
+
+    def may_run_beside_others(self, arguments: BaseModel) -> bool:
+        """Whether a call with these arguments changes nothing."""
+        if isinstance(self.parallel, bool):
+            return self.parallel
+        return getattr(arguments, "operation", None) in self.parallel
 
     @property
     def spec(self) -> ToolSpec:
@@ -66,14 +75,17 @@ class Tool:
         schema = self.arguments.model_json_schema()
         schema.pop("title", None)
         schema.pop("description", None)
-        for field in schema.get("properties", {}).values():
-            field.pop("title", None)
+        for one in schema.get("properties", {}).values():
+            one.pop("title", None)
         return schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """What became of one call. `text` is for the model, `summary` for the person."""
+    """What became of one call. `text` is for the model, `summary` for the person.
+
+    `whole` is the result before it was cut to a size that a prompt can carry, "" where it was not.
+    """
 
     call_id: str
     name: str
@@ -81,6 +93,12 @@ class ToolOutcome:
     is_error: bool
     summary: str
     trust: Trust | None = None
+    whole: str = ""
+
+    @property
+    def kept(self) -> str:
+        """What is stored of it."""
+        return self.whole or self.text
 
     @property
     def result(self) -> ToolResult:

@@ -40,6 +40,7 @@ from mira_site.llm.types import Finished, ModelRequest, StreamEvent, Tier
 log = structlog.get_logger(__name__)
 # Servers and models that have refused an order to call a tool; learned anew by each process.
 _without_forced_tools: set[tuple[str, str]] = set()
+_without_effort: set[tuple[str, str]] = set()
 
 
 def is_configured() -> bool:
@@ -119,8 +120,9 @@ class _Call:
                 if self.was_stopped:
                     return
             except LLMRefused as error:
-                # No try is lost: the same request goes out once more, with a plea for the order.
-                if not self._learned_not_to_force(error):
+                # No try is lost: the same request goes out once more, with a plea for the order, or
+                # with the model's own effort.
+                if not (self._learned_not_to_force(error) or self._learned_no_effort(error)):
                     raise
                 tries -= 1
 
@@ -151,7 +153,12 @@ class _Call:
 
     def _attempt(self) -> Iterator[StreamEvent]:
         self._answer = Assembler(self.model)
-        body = wire.body(self.request, model=self.model, may_force=self._may_force())
+        body = wire.body(
+            self.request,
+            model=self.model,
+            may_force=self._may_force(),
+            takes_effort=self._takes_effort(),
+        )
         with _our_errors(self.request.job):
             for event in self._raw_events(body):
                 yield from self._answer.feed(event)
@@ -176,6 +183,11 @@ class _Call:
             return False
         return (settings.ANTHROPIC_BASE_URL, self.model) not in _without_forced_tools
 
+    def _takes_effort(self) -> bool:
+        if not self.model.startswith(constants.WITH_EFFORT):
+            return False
+        return (settings.ANTHROPIC_BASE_URL, self.model) not in _without_effort
+
     def _should_stop(self) -> bool:
         if self._ask_to_stop is not None and self._ask_to_stop():
             self.was_stopped = True
@@ -194,6 +206,15 @@ class _Call:
         if "tool_choice" not in _provider_message(error.__cause__):
             return False
         _without_forced_tools.add((settings.ANTHROPIC_BASE_URL, self.model))
+        return True
+
+    def _learned_no_effort(self, error: LLMRefused) -> bool:
+        if not (self.request.effort and self._takes_effort()):
+            return False
+        said = _provider_message(error.__cause__)
+        if "output_config" not in said and "effort" not in said:
+            return False
+        _without_effort.add((settings.ANTHROPIC_BASE_URL, self.model))
         return True
 
     def _wait(self, wait_s: float) -> None:

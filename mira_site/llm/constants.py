@@ -28,6 +28,20 @@ WITHOUT_FORCED_TOOLS = (
 THINKING_OFF = {"claude-sonnet-5-5": "between_tools", "claude-haiku-5-5": "disabled"}
 THINKING_SHOWN = ("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5")
 
+# Models that take an effort (`output_config`), "low", "medium" and "high" among it.
+WITH_EFFORT = (
+    "claude-fable-5",
+    "claude-mythos-5",
+    "claude-opus-5",
+    "claude-sonnet-5",
+    "claude-haiku-5",
+    "claude-opus-4-5",
+    "claude-opus-4-6",
+    "claude-opus-4-7",
+    "claude-opus-4-8",
+    "claude-sonnet-4-6",
+)
+
 # How servers that speak the Messages API say that a prompt does not fit: Anthropic, llama.cpp,
 # vLLM and LiteLLM, Ollama. In lower case.
 TOO_LONG_PHRASES = (

@@ -11,6 +11,7 @@ from typing import Literal
 from mira_site.llm import constants
 
 Role = Literal["user", "assistant"]
+Effort = Literal["", "low", "medium", "high"]
 
 
 class Tier(StrEnum):
@@ -150,6 +151,7 @@ class ModelRequest:
     forced_tool  the model must call this tool, where it takes orders, and is asked to elsewhere
     job          what the call is recorded as
     max_tokens   of the answer, thinking included
+    effort       how hard the model should try, where it takes such a word; "" is its own default
     deadline_s   give up after this long, retries included; None waits as long as bytes come
     """
 
@@ -162,6 +164,7 @@ class ModelRequest:
     job: str = "reply"
     max_tokens: int = constants.REPLY_MAX_TOKENS
     thinking: ThinkingMode = ThinkingMode.DEFAULT
+    effort: Effort = ""
     deadline_s: float | None = None
     tries: int = constants.MAX_TRIES
 

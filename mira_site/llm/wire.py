@@ -25,7 +25,9 @@ JSONObject = dict[str, Any]
 _BREAKPOINT: Mapping[str, str] = {"type": "ephemeral"}
 
 
-def body(request: ModelRequest, *, model: str, may_force: bool) -> JSONObject:
+def body(
+    request: ModelRequest, *, model: str, may_force: bool, takes_effort: bool = False
+) -> JSONObject:
     """The request's body. Raises ValueError if it has more breakpoints than the API allows."""
     marked_sections = [section for section in request.system if section.cached]
     marked_messages = [message for message in request.messages if message.cached]
@@ -47,6 +49,8 @@ def body(request: ModelRequest, *, model: str, may_force: bool) -> JSONObject:
         made["tool_choice"] = {"type": "tool", "name": request.forced_tool}
     if thinking := _thinking(request.thinking, model):
         made["thinking"] = thinking
+    if request.effort and takes_effort:
+        made["output_config"] = {"effort": request.effort}
     return made
 
 

@@ -400,3 +400,33 @@ class TestForcedTools:
 def test_a_key_or_an_address_is_enough(settings, key, url, configured):
     settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = key, url
     assert client.is_configured() is configured
+
+
+class TestEffort:
+    ASKED = ModelRequest(
+        tier=Tier.REPLY, messages=(ChatMessage(role="user", content="Hi"),), effort="high"
+    )
+
+    def test_it_is_told_to_models_that_take_it(self, fake_anthropic: FakeAnthropic, settings):
+        settings.MIRA_MODEL = "claude-sonnet-5-5"
+        client.complete(self.ASKED)
+        assert fake_anthropic.requests[-1].json["output_config"] == {"effort": "high"}
+
+    def test_others_are_left_at_their_default(self, fake_anthropic: FakeAnthropic, settings):
+        for model in ("claude-haiku-4-5", "llama4:8b"):
+            settings.MIRA_MODEL = model
+            client.complete(self.ASKED)
+            assert "output_config" not in fake_anthropic.requests[-1].json
+
+    def test_a_server_that_refuses_it_is_asked_without_it_and_remembered(
+        self, fake_anthropic: FakeAnthropic, settings
+    ):
+        settings.MIRA_MODEL = "claude-sonnet-5-5"
+        fake_anthropic.on("reply").fails(
+            400, message="output_config: Extra inputs are not permitted"
+        ).says("Hello.")
+        assert client.complete(self.ASKED).text == "Hello."
+        assert client.complete(self.ASKED).text == "Hello."
+        assert ["output_config" in seen.json for seen in fake_anthropic.requests] == [
+            True, False, False,
+        ]  # fmt: skip

@@ -122,7 +122,12 @@ class Arguments(BaseModel):
         return self
 
 
-@tool("memory_tool", arguments=Arguments, summary="looked into memory")
+@tool(
+    "memory_tool",
+    arguments=Arguments,
+    summary="looked into memory",
+    parallel={"search", "read_memory"},
+)
 def memory_tool(context: ToolContext, arguments: Arguments) -> Answer:
     """Look into long-term memory, or write to it. Memories are named by ids like mem_1a2b3c4d.
 
