@@ -62,6 +62,11 @@ class Segment(Owned):
         help_text="Since when its summary is gone, because what it told was forgotten or changed.",
     )
     remembered_at = models.DateTimeField(null=True, blank=True)
+    collapse_asked_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="The person wished it wrapped up while MIRA answered; done once she has.",
+    )
     reopened_at = models.DateTimeField(
         null=True, blank=True, help_text="When the person took its collapse back."
     )
@@ -86,6 +91,7 @@ class Segment(Owned):
         ]
         indexes = [
             models.Index(fields=["thread", "-opened_at", "-id"], name="segment_thread_opened"),
+            models.Index(fields=["user", "-opened_at", "-id"], name="segment_user_opened"),
             models.Index(fields=["status", "last_message_at"], name="segment_status_last"),
         ]
 
@@ -202,6 +208,8 @@ class Message(Owned):
         ]
         indexes = [
             models.Index(fields=["segment", "position"], name="message_segment_position"),
+            models.Index(fields=["user", "position"], name="message_user_position"),
+            models.Index(fields=["user", "created_at"], name="message_user_created"),
             GinIndex(fields=["search_vector"], name="message_search"),
         ]
 
