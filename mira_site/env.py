@@ -93,6 +93,22 @@ def words(name: str, default: Sequence[str] = ()) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
+def lists(name: str, heads: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Comma-separated lists under one of the given heads each: `reply=a,b; fast=c`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for part in (_raw(name) or "").split(";"):
+        if not part.strip():
+            continue
+        head, separator, listed = part.partition("=")
+        if not separator or head.strip() not in heads:
+            raise SettingError(
+                f"{name} must look like {heads[0]}=first,second; {heads[-1]}=third, with the heads"
+                f" {', '.join(heads)}."
+            )
+        found[head.strip()] = tuple(word.strip() for word in listed.split(",") if word.strip())
+    return found
+
+
 def keys(name: str) -> list[str]:
     """A comma-separated list of Fernet keys: 32 bytes each, in URL-safe base64."""
     found = words(name)

@@ -12,7 +12,8 @@ MiraError
 ├─ DependencyError        something is down, try again, 503
 │  ├─ LLMUnavailable
 │  │  ├─ LLMRateLimited
-│  │  └─ LLMOverloaded
+│  │  ├─ LLMOverloaded
+│  │  └─ LLMCapReached
 │  ├─ EmbeddingsUnavailable
 │  └─ EventsUnavailable
 ├─ LLMRefused             the provider will not take this request as it is
@@ -113,6 +114,13 @@ class LLMRateLimited(LLMUnavailable):
 
 class LLMOverloaded(LLMUnavailable):
     code = "model_overloaded"
+
+
+class LLMCapReached(LLMUnavailable):
+    """The person's own cap for this month is reached: no provider is asked before it resets."""
+
+    code = "cap_reached"
+    retryable = False
 
 
 class EmbeddingsUnavailable(DependencyError):

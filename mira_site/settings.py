@@ -216,6 +216,8 @@ ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL", "")
 MIRA_MODEL = env.text("MIRA_MODEL", "claude-sonnet-5-5")
 MIRA_FAST_MODEL = env.text("MIRA_FAST_MODEL", "claude-haiku-5-5")
 MIRA_BACKGROUND_MODEL = env.text("MIRA_BACKGROUND_MODEL", MIRA_MODEL)
+# Models that people may choose for themselves, by tier; a tier that is not named has no choice.
+MIRA_MODELS_ALLOWED = env.lists("MIRA_MODELS_ALLOWED", ("reply", "fast", "background"))
 LLM_RETRY_BASE_S = 1.0
 
 # --- API -------------------------------------------------------------------------------------

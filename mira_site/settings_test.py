@@ -32,6 +32,7 @@ os.environ.update(
                 "MIRA_MODEL",
                 "MIRA_FAST_MODEL",
                 "MIRA_BACKGROUND_MODEL",
+                "MIRA_MODELS_ALLOWED",
                 "METRICS_TOKEN",
                 "PUBLIC_URL",
                 "SIGNUP",

@@ -32,29 +32,35 @@ from mira_site.errors import (
     LLMUnavailable,
     MiraError,
 )
-from mira_site.llm import constants, interruption, usage, wire
+from mira_site.llm import budget, choices, constants, interruption, keys, usage, wire
 from mira_site.llm.assembly import Assembler, RawEvent
 from mira_site.llm.models import ModelCall
 from mira_site.llm.types import Finished, ModelRequest, StreamEvent, Tier
 
 log = structlog.get_logger(__name__)
+BAD_KEY = "The model's provider does not accept the key: check ANTHROPIC_API_KEY."
+BAD_OWN_KEY = (
+    "The model's provider does not accept your own API key. Set another one, or delete it, at"
+    " /settings/#key."
+)
+NO_MODEL = "The provider does not know the model: check MIRA_MODEL and its kin."
+OWN_KEY_NO_MODEL = (
+    "The provider does not know the model, or does not open it to your own API key. Look at"
+    " /settings/#key."
+)
+OWN_KEY_NO_CREDIT = (
+    "The model's provider wants to be paid: the account of your own API key has no credit left."
+)
 # Servers and models that have refused an order to call a tool; learned anew by each process.
 _without_forced_tools: set[tuple[str, str]] = set()
 _without_effort: set[tuple[str, str]] = set()
 
 
 def is_configured() -> bool:
-    """Is there a provider to ask? A key, or the address of a server that may not want one."""
-    return bool(settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL)
-
-
-def model_for(tier: Tier) -> str:
-    models = {
-        Tier.REPLY: settings.MIRA_MODEL,
-        Tier.FAST: settings.MIRA_FAST_MODEL,
-        Tier.BACKGROUND: settings.MIRA_BACKGROUND_MODEL,
-    }
-    return str(models[tier])
+    """Is there a provider to ask for the user in scope? A key, theirs or the server's, or the
+    address of a server that may not want one.
+    """
+    return bool(settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL) or keys.is_in_scope()
 
 
 def complete(request: ModelRequest, *, should_stop: Callable[[], bool] | None = None) -> Finished:
@@ -75,10 +81,16 @@ def stream(
 
     `should_stop` is asked in the caller's thread after each event, and about five times a second
     while none comes; then the connection is closed and Finished says "stopped".
-    Raises LLMUnavailable (LLMRateLimited, LLMOverloaded) or LLMRefused (LLMBadKey,
+    Raises LLMUnavailable (LLMRateLimited, LLMOverloaded, LLMCapReached) or LLMRefused (LLMBadKey,
     LLMContextTooLong); tries again by itself only while nothing has been yielded.
     """
-    call = _Call(request, should_stop)
+    chosen = choices.in_scope()
+    budget.check(request.tier, chosen, is_under_way=usage.reply_is_under_way())
+    if request.tier is Tier.REPLY:
+        usage.note_reply()
+    own_key = keys.in_scope()
+    model = choices.model_for(request.tier, chosen)
+    call = _Call(request, should_stop, model=model, own_key=own_key)
     outcome = ModelCall.Outcome.FAILED
     try:
         yield from call.events()
@@ -95,9 +107,17 @@ def stream(
 class _Call:
     """One question: its tries, and the answer that comes of them."""
 
-    def __init__(self, request: ModelRequest, should_stop: Callable[[], bool] | None) -> None:
+    def __init__(
+        self,
+        request: ModelRequest,
+        should_stop: Callable[[], bool] | None,
+        *,
+        model: str,
+        own_key: str,
+    ) -> None:
         self.request = request
-        self.model = model_for(request.tier)
+        self.model = model
+        self._own_key = own_key
         self.was_stopped = False
         self._ask_to_stop = should_stop
         self._started = time.monotonic()
@@ -159,7 +179,7 @@ class _Call:
             may_force=self._may_force(),
             takes_effort=self._takes_effort(),
         )
-        with _our_errors(self.request.job):
+        with _our_errors(self.request.job, is_own_key=bool(self._own_key)):
             for event in self._raw_events(body):
                 yield from self._answer.feed(event)
                 if self._answer.is_complete:
@@ -171,7 +191,12 @@ class _Call:
             raise LLMUnavailable("The model's answer broke off. Try again.")
 
     def _raw_events(self, body: wire.JSONObject) -> Iterator[RawEvent]:
-        connect = partial(_Events, body, read_timeout_s=self._time_left_s())
+        connect = partial(
+            _Events,
+            body,
+            key=self._own_key or settings.ANTHROPIC_API_KEY,
+            read_timeout_s=self._time_left_s(),
+        )
         if self._ask_to_stop is None:
             return iter(connect())
         return interruption.read(
@@ -238,11 +263,11 @@ class _Call:
 class _Events:
     """The events of one HTTP answer, as plain JSON; made, the connection stands."""
 
-    def __init__(self, body: wire.JSONObject, *, read_timeout_s: float) -> None:
+    def __init__(self, body: wire.JSONObject, *, key: str, read_timeout_s: float) -> None:
         timeout = anthropic.Timeout(
             min(read_timeout_s, constants.READ_TIMEOUT_S), connect=constants.CONNECT_TIMEOUT_S
         )
-        sdk = _sdk(settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL, os.getpid())
+        sdk = _sdk(key, settings.ANTHROPIC_BASE_URL, os.getpid())
         # Not messages.create: its events become models of the SDK, at a price for each token,
         # and a server that leaves a field out would fail at some later attribute.
         self._stream = sdk.post(
@@ -271,7 +296,7 @@ class _Events:
             connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _sdk(key: str, base_url: str, process_id: int) -> anthropic.Anthropic:
     """One client, with its pool of connections, a provider and process (`process_id`).
 
@@ -289,7 +314,7 @@ def _sdk(key: str, base_url: str, process_id: int) -> anthropic.Anthropic:
 
 
 @contextmanager
-def _our_errors(job: str) -> Iterator[None]:
+def _our_errors(job: str, *, is_own_key: bool) -> Iterator[None]:
     try:
         yield
     except anthropic.APIStatusError as error:
@@ -300,7 +325,7 @@ def _our_errors(job: str) -> Iterator[None]:
             kind=error.type,
             request_id=error.request_id,
         )
-        raise _status_error(error) from error
+        raise _status_error(error, is_own_key=is_own_key) from error
     except (anthropic.APIError, httpx2.HTTPError) as error:
         log.warning("model.call_failed", job=job, kind=type(error).__name__)
         raise LLMUnavailable("The model's provider cannot be reached. Try again.") from error
@@ -309,7 +334,7 @@ def _our_errors(job: str) -> Iterator[None]:
         raise LLMUnavailable("The provider's answer could not be read. Try again.") from error
 
 
-def _status_error(error: anthropic.APIStatusError) -> MiraError:
+def _status_error(error: anthropic.APIStatusError, *, is_own_key: bool) -> MiraError:
     """Ours for the provider's. An error in mid-stream has status 200, so its type counts too."""
     status, kind = error.status_code, error.type
     if status == 429 or kind == "rate_limit_error":
@@ -322,16 +347,18 @@ def _status_error(error: anthropic.APIStatusError) -> MiraError:
     if status >= 500 or status in (408, 409) or kind in ("api_error", "timeout_error"):
         return LLMUnavailable("The model's provider has a fault. Try again in a while.")
     if status in (401, 403) or kind in ("authentication_error", "permission_error"):
-        return LLMBadKey("The model's provider does not accept the key: check ANTHROPIC_API_KEY.")
-    return _refusal(error)
+        return LLMBadKey(BAD_OWN_KEY if is_own_key else BAD_KEY)
+    return _refusal(error, is_own_key=is_own_key)
 
 
-def _refusal(error: anthropic.APIStatusError) -> LLMRefused:
+def _refusal(error: anthropic.APIStatusError, *, is_own_key: bool) -> LLMRefused:
     said = _provider_message(error)
     if error.status_code == 413 or any(phrase in said for phrase in constants.TOO_LONG_PHRASES):
         return LLMContextTooLong("The prompt is too long for the model: make it shorter.")
     if error.status_code == 404:
-        return LLMRefused("The provider does not know the model: check MIRA_MODEL and its kin.")
+        return LLMRefused(OWN_KEY_NO_MODEL if is_own_key else NO_MODEL)
+    if error.status_code == 402 and is_own_key:
+        return LLMRefused(OWN_KEY_NO_CREDIT)
     if error.status_code == 402:
         return LLMRefused("The model's provider wants to be paid: check the account's credit.")
     return LLMRefused("The model's provider refused the request: the log names its request id.")

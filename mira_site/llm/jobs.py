@@ -19,7 +19,13 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from mira_site import prompts
-from mira_site.errors import LLMRefused, LLMUnavailable, ModelOutputError, WorkLeftDue
+from mira_site.errors import (
+    LLMCapReached,
+    LLMRefused,
+    LLMUnavailable,
+    ModelOutputError,
+    WorkLeftDue,
+)
 from mira_site.llm import client, constants, usage
 from mira_site.llm.assembly import storable
 from mira_site.llm.types import (
@@ -89,6 +95,11 @@ class Job(Generic[Answer]):
             return self._without_model(otherwise, reason="not_configured")
         try:
             return self._by_model(request)
+        except LLMCapReached as error:
+            # What is kept for good is worth waiting for the month in which a model may do it.
+            if self.tier is Tier.BACKGROUND:
+                raise WorkLeftDue(str(error)) from error
+            return self._without_model(otherwise, reason=error.code)
         except (LLMUnavailable, LLMRefused, ModelOutputError) as error:
             return self._without_model(otherwise, reason=error.code)
 

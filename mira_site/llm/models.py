@@ -1,9 +1,10 @@
-"""What every call to a model cost."""
+"""What every call to a model cost, and what a person set about models."""
 
 from __future__ import annotations
 
 from django.db import models
 
+from mira_site.crypto import EncryptedTextField
 from mira_site.owned import Owned
 
 
@@ -40,3 +41,45 @@ class ModelCall(Owned):
 
     def __str__(self) -> str:
         return f"{self.job} {self.model} {self.outcome}"
+
+
+class ModelSettings(Owned):
+    """A person's choices about models. No row is no choice."""
+
+    monthly_cap = models.DecimalField(
+        max_digits=8, decimal_places=2, null=True, help_text="Dollars a month; budget.py."
+    )
+    noticed_on = models.DateField(
+        null=True, help_text="First day of the month for which a near cap was told."
+    )
+    chosen = models.JSONField(default=dict, help_text="Model by tier, where the server allows.")
+
+    class Meta:
+        db_table = "llm_model_settings"
+        constraints = [
+            models.UniqueConstraint(fields=["user"], name="one_model_settings_a_user"),
+            models.CheckConstraint(
+                condition=models.Q(monthly_cap__isnull=True) | models.Q(monthly_cap__gt=0),
+                name="monthly_cap_is_positive",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "choices about models"
+
+
+class ProviderKey(Owned):
+    """A person's own key at the provider; their calls, and only theirs, are made with it."""
+
+    secret = EncryptedTextField()
+    last_four = models.CharField(max_length=4, help_text="All of it that is ever shown again.")
+    set_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "llm_provider_keys"
+        constraints = [
+            models.UniqueConstraint(fields=["user"], name="one_provider_key_a_user"),
+        ]
+
+    def __str__(self) -> str:
+        return "a key at the provider"

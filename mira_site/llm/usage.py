@@ -6,27 +6,51 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 import structlog
 from django.db import DatabaseError, transaction
 
 from mira_site import isolation
-from mira_site.llm import prices
+from mira_site.llm import budget, prices
 from mira_site.llm.models import ModelCall
 from mira_site.llm.types import Tier, Usage
 
 log = structlog.get_logger(__name__)
-_turn_id: ContextVar[uuid.UUID | None] = ContextVar("mira_llm_turn", default=None)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The run of a turn that calls are made for."""
+
+    id: uuid.UUID
+    is_under_way: bool = False  # a call for its reply has gone out
+
+
+_turn: ContextVar[_Turn | None] = ContextVar("mira_llm_turn", default=None)
 
 
 @contextmanager
 def calls_for(*, turn_id: uuid.UUID) -> Iterator[None]:
     """Calls made within the block are recorded as made for this turn."""
-    token = _turn_id.set(turn_id)
+    token = _turn.set(_Turn(turn_id))
     try:
         yield
     finally:
-        _turn_id.reset(token)
+        _turn.reset(token)
+
+
+def reply_is_under_way() -> bool:
+    """Has this run of a turn asked for its reply before?"""
+    turn = _turn.get()
+    return turn is not None and turn.is_under_way
+
+
+def note_reply() -> None:
+    """This run of a turn asks for its reply."""
+    turn = _turn.get()
+    if turn is not None:
+        turn.is_under_way = True
 
 
 def record(
@@ -40,11 +64,12 @@ def record(
     if not user_id:
         log.warning("model_call.not_recorded", job=job, reason="no_user")
         return None
+    turn = _turn.get()
     try:
         with transaction.atomic():
             call = ModelCall.objects.create(
                 user_id=user_id,
-                turn_id=_turn_id.get(),
+                turn_id=turn.id if turn is not None else None,
                 job=job,
                 tier=tier,
                 model=model,
@@ -59,6 +84,7 @@ def record(
     except DatabaseError as error:
         log.error("model_call.not_recorded", job=job, reason=type(error).__name__)
         return None
+    budget.spent_more()
     return call.pk
 
 
