@@ -27,6 +27,11 @@ NOT_REACHABLE = (
     "Your message is kept; ask again in a while for a real answer."
 )
 
+CAPPED = (
+    "{why} Until then I can only quote what I remember. [Usage](/settings/usage/) shows where it"
+    " went; your message is kept, and nothing is lost."
+)
+
 NOTHING_KEPT = Kept()
 TITLE_WORDS = 6
 WORD = re.compile(r"[^\W\d_][\w’'-]{2,}")
@@ -70,6 +75,11 @@ def reply(
     if question is not None:
         parts.append(_asked(question))
     return "\n\n".join(parts)
+
+
+def cap_reached(why: str) -> str:
+    """The notice of an answer that no model gave because of the person's own cap."""
+    return CAPPED.format(why=why)
 
 
 def _asked(question: OpenQuestion) -> str:
