@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 ALIKE_COSINE = 0.88  # from here on they may be; spec recall 4.4
 
@@ -36,6 +37,7 @@ def may_stand_for(one: str, other: str) -> bool:
     return _telling(one) == _telling(other)
 
 
+@lru_cache(maxsize=1_024)
 def _telling(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for match in _WORD.finditer(text):

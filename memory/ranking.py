@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -133,7 +134,9 @@ def _month(pool: Pool, zone: ZoneInfo) -> Floats:
     found = np.zeros_like(pool.similarities)
     for place, months in enumerate(pool.asked.months):
         if months:
-            found[:, place] = [months.fit(at.astimezone(zone).date()) for at in pool.said_at]
+            found[:, place] = [
+                months.fit(datetime.fromtimestamp(at, zone).date()) for at in pool.said_at
+            ]
     return found
 
 

@@ -6,7 +6,7 @@ relevance, and its importance a small share of the score. Each score part is tol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -37,13 +37,14 @@ from memory.dates import day
 from memory.hubs import HubMemory
 from memory.links import Linked
 from memory.models import Memory
-from memory.search import Candidate, Pool
+from memory.search import Candidate, Floats, Places, Pool
 from memory.types import Compared, LinkedMemory, MemoryView, Parts, Path, Recalled, Why
 from mira_site import embeddings, metrics
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
 
+ALIKE_DEPTH = 2  # times as many as are wanted are looked through for what says the same
 HUB_LIMIT = 20  # memories by way of names; spec memory 5.5
 _SHOWN_SIGNALS = ("late", "session", "month", "other_speaker", "asks", "named")
 _VIEW = tuple(field.name for field in fields(MemoryView))
@@ -58,7 +59,6 @@ class Match:
     relevance: float
     score: float
     signals: Mapping[str, float]
-    row: int
     name: str = ""
     also: tuple[UUID, ...] = ()
 
@@ -143,7 +143,7 @@ def found(
         matches = _Matches(pool, named, zone, past=past, without=without)
     _note(asked)
     kept = _kept(matches.of(kept_ids), limit=limit)
-    fresh = _without_alike(pool, matches.best(excluded=kept_ids), max(0, limit - len(kept)))
+    fresh = matches.best(max(0, limit - len(kept)), excluded=kept_ids)
     chosen = [*kept, *fresh]
     linked = _linked(user, [one.candidate for one in chosen], now=now, past=past)
     ids = [one.candidate.id for one in chosen]
@@ -174,8 +174,7 @@ def found_ids(user: User, query: str, *, now: datetime) -> list[UUID]:
         return []
     pool = search.candidates(user, asked, now=now, include_hidden=True)
     matches = _Matches(pool, {}, accounts.zone(user), past=True)
-    ranked = sorted(matches.best(), key=lambda one: -one.relevance)
-    return [one.candidate.id for one in ranked]
+    return matches.relevant()
 
 
 def compared(
@@ -224,17 +223,46 @@ class _Matches:
         )
         self._scores[pool.is_replaced] *= PAST_FACTOR if past else REPLACED_FACTOR
 
-    def best(self, *, excluded: Sequence[UUID] = ()) -> Iterator[Match]:
-        """Those that are good enough for some phrase, best first; equal ones go by id.
+    def best(self, count: int, *, excluded: Sequence[UUID] = ()) -> list[Match]:
+        """The first `count` that are good enough for some phrase, best first, equal ones by id; of
+        those that say nearly the same the best, which names the others.
 
         Relevance × (0.8 + 0.2 × importance): neither drowns the other. Importance decides between
         two that answer alike, and never against the answer (tests/memory/test_recall.py).
         """
-        out = set(excluded)
-        order = np.argsort(-self._scores, kind="stable")
-        good = (row for row in order if self._ranked.is_answer[row])
-        free = (row for row in good if self._pool.ids[row] not in out)
-        return (self._match(int(row)) for row in free)
+        rows = self._order(self._scores)
+        if excluded:
+            out = set(excluded)
+            rows = np.array([row for row in rows if self._pool.ids[row] not in out], dtype=np.intp)
+        rows = rows[: ALIKE_DEPTH * count]
+        near = self._pool.likeness(rows) >= ALIKE_COSINE
+        also: dict[int, list[UUID]] = {}  # by place in `rows`: those that stand back for it
+        for place, row in enumerate(rows):
+            first = next(
+                (one for one in also if near[one, place] and self._says(rows[one], row)), -1
+            )
+            if first >= 0:
+                also[first].append(self._pool.ids[row])
+            elif len(also) < count:
+                also[place] = []
+        return [
+            replace(self._match(int(rows[place])), also=tuple(others))
+            for place, others in also.items()
+        ]
+
+    def relevant(self) -> list[UUID]:
+        """All that are good enough, the most relevant first."""
+        return [self._pool.ids[row] for row in self._order(self._ranked.relevance)]
+
+    def _order(self, values: Floats) -> Places:
+        order = np.argsort(-values, kind="stable")
+        return order[self._ranked.is_answer[order]]
+
+    def _says(self, one: int, other: int) -> bool:
+        pool = self._pool
+        return pool.conditions[one] == pool.conditions[other] and alike.may_stand_for(
+            pool.texts[one], pool.texts[other]
+        )
 
     def of(self, memory_ids: Sequence[UUID]) -> list[Match]:
         """Those of the memories that may still come up, in the order given."""
@@ -248,35 +276,9 @@ class _Matches:
             place=int(self._ranked.places[row]),
             relevance=float(self._ranked.relevance[row]),
             score=float(self._scores[row]),
-            row=row,
             signals={name: float(values[row]) for name, values in self._ranked.signals.items()},
             name=self._named[candidate.id].name if candidate.id in self._named else "",
         )
-
-
-def _without_alike(pool: Pool, best: Iterator[Match], count: int) -> list[Match]:
-    """The first `count`, of those that say nearly the same the best, which names the others."""
-    chosen: list[Match] = []
-    vectors = np.empty((count, EMBEDDING_DIMENSIONS))
-    for match in best:
-        if len(chosen) == count:
-            break
-        vector = pool.embedding(match.row)
-        near = vectors[: len(chosen)] @ vector
-        nearest = int(np.argmax(near)) if chosen else 0
-        if chosen and near[nearest] >= ALIKE_COSINE and _is_alike(pool, chosen[nearest], match):
-            also = (*chosen[nearest].also, match.candidate.id)
-            chosen[nearest] = replace(chosen[nearest], also=also)
-        else:
-            vectors[len(chosen)] = vector
-            chosen.append(match)
-    return chosen
-
-
-def _is_alike(pool: Pool, one: Match, other: Match) -> bool:
-    return pool.conditions[one.row] == pool.conditions[other.row] and alike.may_stand_for(
-        pool.texts[one.row], pool.texts[other.row]
-    )
 
 
 def _kept(kept: Sequence[Match], *, limit: int) -> list[Match]:

@@ -161,6 +161,15 @@ def piece_numbers(words: Sequence[str]) -> frozenset[int]:
     return frozenset(number for number in found if number is not None)
 
 
+def vocabulary() -> list[str]:
+    """The model's word pieces by number.
+
+    Raises EmbeddingsUnavailable if they cannot be read.
+    """
+    found: dict[str, int] = _tokenizer().get_vocab()
+    return sorted(found, key=lambda piece: found[piece])
+
+
 @lru_cache(maxsize=1)
 def _tokenizer() -> tokenizers.Tokenizer:
     try:
