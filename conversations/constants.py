@@ -1,7 +1,8 @@
 """The numbers of the conversation."""
 
+from decimal import Decimal
+
 MESSAGE_MAX_CHARS = 100_000  # one message of a person; spec conversations 1.5
-SEGMENT_QUIET_MINUTES = 60  # a segment without messages for this long is collapsed
 COLLAPSE_CLAIM_S = 600  # a collapse that has not finished within this may be claimed anew
 COLLAPSE_RETRY_S = (
     300,
@@ -9,6 +10,9 @@ COLLAPSE_RETRY_S = (
     7200,
     21600,
 )  # waits after the 1st, 2nd, … failed attempt; the last repeats
+
+VEIL_MINUTES = 60  # after the last message off the record the veil lifts by itself
+REOPEN_MINUTES = 10  # after a collapse the person may take it back
 
 HEARTBEAT_S = 5  # how often a running turn says that its worker lives
 TURN_LOST_S = 30  # a running turn silent for this long belongs to a dead worker
@@ -26,7 +30,7 @@ HINTED_MAX = 4  # older ones with their precis; spec conversations 3.6
 TAIL_PAIRS = 2  # last messages of the segment before, word for word; spec conversations 3.6
 TAIL_CHARS = 1_500  # of each
 MANIFEST_SEGMENTS = 30  # named with date and title; spec conversations 3.5
-REPLY_MAX_TOKENS = 8192
+REPLY_MAX_TOKENS = 16_000  # of one answer, thinking included
 HISTORY_BUDGET_TOKENS = 60_000  # of the active segment's messages in one prompt, newest kept
 HISTORY_MESSAGES_MAX = 600  # read for one prompt; the budget ends the window long before
 SURFACED_MAX = 8  # memories in one prompt; spec memory 7.2
@@ -62,6 +66,7 @@ COLLAPSE_WAIT_S = (
     100  # how long POST segments/collapse/ waits before it answers with work in progress
 )
 SEARCH_MESSAGES = 50
+SEARCH_CANDIDATES = 1_000  # newest messages with the words, of which the best are shown
 SEARCH_SEGMENTS = 10
 SEARCH_SEGMENT_DISTANCE = 0.75  # cosine distance; MiniLM puts unrelated texts near 1.0
 TELLING_WORDS_MAX = 5  # words that give a forgotten memory away, looked for in all messages
@@ -69,7 +74,20 @@ TELLING_WORDS_MAX = 5  # words that give a forgotten memory away, looked for in 
 TOOL_CALLS_MAX = 50  # in one turn; spec conversations 6.2
 TOOL_IDENTICAL_MAX = 2  # times the same call is done in one turn
 TOOL_FAILURES_MAX = 3  # of one tool in one turn, then it is answered without tools
+TURN_COST_MAX = Decimal(2)  # dollars of one answer, after which it has no more tools
 REPLAYED_RESULT_MAX_CHARS = 2_000  # of a result in the prompts of later turns; spec 6.3
+RESULTS_BY_MODEL_MAX = 8  # long results of one turn that the fast model shortens, else by rule
+RESULT_PAGE_CHARS = 8_000  # of a result that is read again
+
+SHRUNK_TURNS = 10  # newest turns left whole in a prompt that was too long; spec conversations 4
+SHRUNK_CHARS = 400  # of an older text in it; spec conversations 4
+SHRUNK_HARD_TURNS = 2  # turns that a prompt keeps which was too long again
+SHRUNK_HARD_CHARS = 2_000  # of each of their texts
+COMPACTION_RAW_TURNS_HARD = 2  # what stays word for word once a prompt was too long
+RATIO_TURNS = 8  # last counted turns that say how far the estimate of tokens is off
+RATIO_STEP = 0.25  # in steps, so that the window does not move with every turn
+RATIO_MIN, RATIO_MAX = 0.5, 2.0
+LAST_WORDS_CHARS = 300  # of an answer that met its limit, from which it goes on
 
 FILE_MAX_BYTES = 20_000_000  # of one file; contract 7
 FILES_MAX = 10  # with one message
@@ -88,6 +106,7 @@ OBSERVED_EVERY_TURNS = 5  # answered turns of a segment between two observations
 OBSERVED_TURNS = 10  # that one observation looks at; spec cognition 2.2
 OBSERVED_MESSAGES_MIN = 3  # fewer say nothing; spec cognition 2.2
 OBSERVED_TURNS_LATE = 2  # an observation that comes later than this after its turn is dropped
+CONTEXT_KEPT_DAYS = 30  # after a segment came to rest, what was sent in it can be looked at
 GUIDANCE_TURNS = 2  # turns of the person that an advice lives; spec cognition 2.2
 
 COMPACTION_TRIGGER_TOKENS = 40_000  # of a prompt, from which on it is told in short; spec conv. 4

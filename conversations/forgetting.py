@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
-from conversations import attachments, passages, staleness, tasks
+from conversations import attachments, passages, quotations, staleness, tasks
 from conversations.constants import TELLING_WORDS_MAX
 from conversations.models import Message, Segment, SurfacedMemory, ToolCall
 from conversations.passages import Span
@@ -38,6 +38,7 @@ def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
         "reasons": staleness.forget_reasons(user, _quoting_reasons(user, forgotten)),
         "tool_calls": _emptied_calls(user, forgotten),
         "files": attachments.close_telling(user, forgotten.imprint, touched, at=forgotten.at),
+        **quotations.forget(user, forgotten, touched),
         "summaries": staleness.make_stale(user, touched, at=forgotten.at, titles=told_in),
     }
     staleness.take_back_claims(user)
@@ -71,7 +72,7 @@ def _emptied_calls(user: User, forgotten: Forgotten) -> int:
     return int(
         ToolCall.objects.for_user(user)
         .filter(id__in=quoting)
-        .update(input={}, result=FORGOTTEN_RESULT, summary=FORGOTTEN_CALL)
+        .update(input={}, result=FORGOTTEN_RESULT, compact_result="", summary=FORGOTTEN_CALL)
     )
 
 

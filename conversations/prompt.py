@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from conversations import file_blocks, replay
@@ -11,7 +11,16 @@ from conversations.models import Message
 from conversations.trinkets.base import Slot, in_order
 from conversations.types import TurnContext
 from mira_site import tokens
-from mira_site.llm.types import Block, ChatMessage, ModelRequest, SystemSection, Text, Tier
+from mira_site.llm.types import (
+    Block,
+    ChatMessage,
+    Effort,
+    ModelRequest,
+    SystemSection,
+    Text,
+    ThinkingMode,
+    Tier,
+)
 from toolbox import selectors as toolbox
 
 
@@ -35,8 +44,16 @@ class Composed:
     tokens: int
 
 
-def compose(context: TurnContext, history: Sequence[Message]) -> Composed:
+def compose(
+    context: TurnContext,
+    history: Sequence[Message],
+    *,
+    effort: Effort = "",
+    ratio: float = 1.0,
+) -> Composed:
     """The request for the newest message, which is the last of `history` (oldest first).
+
+    `ratio` is by how much the provider counts more tokens than we estimate.
 
     Breakpoints: after the constant sections, after the segment's sections, and after the last
     message before the newest, so that the whole history is read from the cache next time.
@@ -47,9 +64,7 @@ def compose(context: TurnContext, history: Sequence[Message]) -> Composed:
         for slot in (Slot.CONSTANT, Slot.SEGMENT)
         if (texts := [one.text for one in sections if one.slot == slot])
     )
-    shown = [one.text for one in sections if one.slot == Slot.HUD]
-    hud = "\n".join(["<hud>", *shown, "</hud>"])
-    kept = window(history)
+    kept = window(history, budget=round(HISTORY_BUDGET_TOKENS / ratio))
     file_blocks.load(kept)
     *earlier, newest = kept
     messages = replay.joined([said for message in earlier for said in replay.said_again(message)])
@@ -60,7 +75,7 @@ def compose(context: TurnContext, history: Sequence[Message]) -> Composed:
         before = replay.blocks(messages.pop())
     files = file_blocks.blocks(newest)
     question = ChatMessage(
-        role="user", content=(*before, Text(text=hud), *files, Text(text=newest.text))
+        role="user", content=(*before, Text(text=hud(sections)), *files, Text(text=newest.text))
     )
     if messages:
         last = messages[-1]
@@ -71,6 +86,8 @@ def compose(context: TurnContext, history: Sequence[Message]) -> Composed:
         messages=(*messages, question),
         tools=toolbox.specs(),
         max_tokens=REPLY_MAX_TOKENS,
+        thinking=ThinkingMode.SHOWN,
+        effort=effort,
     )
     history_tokens = sum(replay.cost_tokens(message) for message in kept)
     offered = sum(
@@ -92,6 +109,12 @@ def _sections(context: TurnContext) -> tuple[Section, ...]:
         for trinket, text in rendered
         if text
     )
+
+
+def hud(sections: Sequence[Section], *, without: Collection[str] = ()) -> str:
+    """The volatile sections, as they stand before the newest words."""
+    shown = [one.text for one in sections if one.slot == Slot.HUD and one.name not in without]
+    return "\n".join(["<hud>", *shown, "</hud>"])
 
 
 def window(history: Sequence[Message], *, budget: int = HISTORY_BUDGET_TOKENS) -> list[Message]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conversations import file_blocks
-from conversations.constants import REPLAYED_RESULT_MAX_CHARS
+from conversations import file_blocks, tool_results
 from conversations.models import Message, ToolCall
 from mira_site import tokens
 from mira_site.llm import types as llm
@@ -45,7 +44,9 @@ def said_again(message: Message) -> list[llm.ChatMessage]:
 
 def cost_tokens(message: Message) -> int:
     """What the message costs in a prompt."""
-    used = "".join(f"{call.name}{call.input}{_shown(call)}" for call in _calls(message).values())
+    used = "".join(
+        f"{call.name}{call.input}{tool_results.replayed(call)}" for call in _calls(message).values()
+    )
     said = tokens.estimate(message.text) + (tokens.estimate(used) if used else 0)
     return said + file_blocks.cost_tokens(message)
 
@@ -88,11 +89,6 @@ def _wire_id(call: ToolCall) -> str:
 
 
 def _result(call: ToolCall) -> llm.ToolResult:
-    return llm.ToolResult(call_id=_wire_id(call), text=_shown(call), is_error=call.is_error)
-
-
-def _shown(call: ToolCall) -> str:
-    """Long results are cut once they are history; always the same, so that prompts stay cached."""
-    if len(call.result) <= REPLAYED_RESULT_MAX_CHARS:
-        return call.result
-    return f"{call.result[:REPLAYED_RESULT_MAX_CHARS]}\n[The rest was dropped; look again.]"
+    return llm.ToolResult(
+        call_id=_wire_id(call), text=tool_results.replayed(call), is_error=call.is_error
+    )

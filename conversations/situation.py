@@ -5,17 +5,38 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import uuid5
 
+from django.db import transaction
 from django.utils import timezone
 
-from conversations import continuity, file_blocks, peanut_gallery, selectors
+from conversations import (
+    continuity,
+    file_blocks,
+    peanut_gallery,
+    quotations,
+    selectors,
+    subcortical,
+)
 from conversations.models import ComposedContext, ContextSection, Message, Turn
-from conversations.prompt import Composed
+from conversations.prompt import Composed, Section
 from conversations.types import PersonView, Prepared, TurnContext
 from memory import selectors as memory
-from memory.types import Recalled
+from memory.types import OpenQuestion, Recalled
 from mira_site import tokens
 from mira_site.accounts import selectors as accounts
+
+REPLACED = [
+    "sections",
+    "tools",
+    "first_position",
+    "last_position",
+    "history_tokens",
+    "tokens",
+    "counted_tokens",
+    "effort",
+    "composed_at",
+]
 
 
 def gather(
@@ -43,56 +64,89 @@ def gather(
         continuity=before,
         surfaced=tuple(recalled),
         previous_message_at=previous,
-        open_question=memory.open_question(turn.user, today=local.date(), now=now),
+        open_question=_open_question(turn, local),
         complexity=prepared.complexity,
         number=turn.number,
         guidance=tuple(peanut_gallery.active(turn)),
         brief=selectors.brief(turn),
+        is_off_record=turn.is_off_record,
     )
 
 
-def record(turn: Turn, composed: Composed, *, counted_tokens: int) -> None:
-    """Keep what was sent, for the page that shows it; sections alike in many turns are kept once.
+def _open_question(turn: Turn, now: datetime) -> OpenQuestion | None:
+    """The question of the day. Off the record nothing is asked whose answer would be kept."""
+    if turn.is_off_record:
+        return None
+    return memory.open_question(turn.user, today=now.date(), now=now)
+
+
+@transaction.atomic
+def record(
+    turn: Turn, *, prepared: Prepared | None, composed: Composed | None, counted_tokens: int
+) -> None:
+    """Keep what was understood and what was sent, for the page that shows it.
 
     `counted_tokens` is what the provider counted of the first request, 0 if it did not come to it.
+    Nothing is kept of what is off the record; of what was forgotten or changed while the answer was
+    written the shapes are kept, not the words.
     """
-    wanted = {
-        (one.name, hashlib.sha256(one.text.encode()).hexdigest()): one for one in composed.sections
-    }
-    ContextSection.objects.bulk_create(
-        [
-            ContextSection(
-                user_id=turn.user_id,
-                segment_id=turn.segment_id,
-                name=name,
-                sha256=digest,
-                text=one.text,
-                tokens=tokens.estimate(one.text),
-            )
-            for (name, digest), one in wanted.items()
-        ],
-        ignore_conflicts=True,
+    if turn.is_off_record or (prepared is None and composed is None):
+        return
+    quotations.lock(turn.user_id)
+    may_be_kept = quotations.may_be_kept(turn, composed.window if composed else ())
+    if may_be_kept is None:
+        return
+    if prepared is not None and may_be_kept:
+        subcortical.record(turn, prepared)
+    if composed is not None:
+        rows = [_row(turn, one) for one in composed.sections]
+        if may_be_kept:
+            ContextSection.objects.bulk_create(rows, ignore_conflicts=True)
+        _store(turn, composed, rows, counted_tokens)
+
+
+def _row(turn: Turn, section: Section) -> ContextSection:
+    """A section alike in many turns of a segment is kept once: its id is made of what it is."""
+    digest = hashlib.sha256(section.text.encode()).hexdigest()
+    return ContextSection(
+        pk=uuid5(turn.segment_id, f"{section.name} {digest}"),
+        user_id=turn.user_id,
+        segment_id=turn.segment_id,
+        name=section.name,
+        sha256=digest,
+        text=section.text,
+        tokens=tokens.estimate(section.text),
     )
-    rows = ContextSection.objects.for_user(turn.user_id).filter(
-        segment_id=turn.segment_id, sha256__in=[digest for _, digest in wanted]
-    )
-    stored = {(name, digest): pk for pk, name, digest in rows.values_list("id", "name", "sha256")}
+
+
+def _store(
+    turn: Turn, composed: Composed, rows: Sequence[ContextSection], counted_tokens: int
+) -> None:
+    """A retry replaces it."""
     positions = [one.position for one in composed.window if one.position is not None]
-    ComposedContext.objects.update_or_create(
+    context = ComposedContext(
         turn=turn,
-        defaults={
-            "user_id": turn.user_id,
-            "sections": [
-                {"id": str(stored[key]), "slot": one.slot.name.lower()}
-                for key, one in wanted.items()
-            ],
-            "tools": [tool.name for tool in composed.request.tools],
-            "first_position": min(positions, default=None),
-            "last_position": max(positions, default=None),
-            "history_tokens": composed.history_tokens,
-            "tokens": composed.tokens,
-            "counted_tokens": counted_tokens,
-            "composed_at": timezone.now(),
-        },
+        user_id=turn.user_id,
+        sections=[
+            {
+                "id": str(row.pk),
+                "name": row.name,
+                "slot": section.slot.name.lower(),
+                "tokens": row.tokens,
+            }
+            for row, section in zip(rows, composed.sections, strict=True)
+        ],
+        tools=[tool.name for tool in composed.request.tools],
+        first_position=min(positions, default=None),
+        last_position=max(positions, default=None),
+        history_tokens=composed.history_tokens,
+        tokens=composed.tokens,
+        counted_tokens=counted_tokens,
+        effort=composed.request.effort,
+        composed_at=timezone.now(),
     )
-    peanut_gallery.count_shown(peanut_gallery.active(turn))
+    ComposedContext.objects.bulk_create(
+        [context], update_conflicts=True, unique_fields=["turn"], update_fields=REPLACED
+    )
+    if any(row.name == "guidance" for row in rows):
+        peanut_gallery.count_shown(turn)

@@ -10,8 +10,19 @@ from celery import shared_task
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
-from conversations import attachments, collapse, compaction, peanut_gallery, selectors, sweep, turn
-from conversations.models import Turn
+from conversations import (
+    attachments,
+    collapse,
+    compaction,
+    peanut_gallery,
+    quotations,
+    selectors,
+    sweep,
+    tool_results,
+    turn,
+    veil,
+)
+from conversations.constants import COMPACTION_RAW_TURNS, COMPACTION_RAW_TURNS_HARD
 from mira_site.accounts import selectors as accounts
 from mira_site.errors import MiraError
 from mira_site.isolation import UserTask, all_users
@@ -22,9 +33,9 @@ log = structlog.get_logger(__name__)
 @shared_task(base=UserTask)
 def run_turn(user_id: str, turn_id: str) -> None:
     """Answer a turn. Never retried by itself: the person decides."""
-    ended = turn.run(user=accounts.user(user_id), turn_id=UUID(turn_id))
-    if ended is not None:
-        _follow_up(ended)
+    answered = turn.run(user=accounts.user(user_id), turn_id=UUID(turn_id))
+    if answered is not None:
+        _follow_up(answered)
 
 
 @shared_task(base=UserTask)
@@ -48,11 +59,33 @@ def collapse_due_segments() -> None:
         collapse_segment.delay(str(user_id), str(segment_id), quiet=True)
 
 
+@shared_task(base=UserTask)
+def settle_veil(user_id: str) -> None:
+    """Lift a person's veil if its hour is over, and erase what was left to erase."""
+    veil.settle(accounts.user(user_id), at=timezone.now())
+
+
+@shared_task
+def lift_veils() -> None:
+    """One task for each person whose veil is to lift, or left something to erase."""
+    with all_users("lifting of veils", routine=True):
+        found = veil.due(at=timezone.now())
+    for user_id in found:
+        settle_veil.delay(str(user_id))
+
+
 @shared_task
 def delete_unsent_files() -> None:
     """Files that were uploaded a day ago and never sent."""
     with all_users("deletion of unsent files", routine=True):
         attachments.delete_unsent(at=timezone.now())
+
+
+@shared_task
+def delete_old_records() -> None:
+    """What was composed and observed in segments that came to rest a month ago."""
+    with all_users("deletion of old records of turns", routine=True):
+        quotations.delete_old(at=timezone.now())
 
 
 @shared_task
@@ -64,16 +97,30 @@ def sweep_turns() -> None:
 
 
 @shared_task(base=UserTask)
-def compact(user_id: str, segment_id: str) -> None:
+def compact(user_id: str, segment_id: str, raw_turns: int = COMPACTION_RAW_TURNS) -> None:
     """Tell the older part of a segment in short."""
-    compaction.compact(accounts.user(user_id), UUID(segment_id))
+    compaction.compact(accounts.user(user_id), UUID(segment_id), raw_turns=raw_turns)
 
 
-def _follow_up(ended: Turn) -> None:
+@shared_task(base=UserTask)
+def compact_results(user_id: str, turn_id: str) -> None:
+    """Shorten the long results of a turn's tools for later prompts."""
+    tool_results.compact(accounts.user(user_id), UUID(turn_id))
+
+
+def _follow_up(answered: turn.Answered) -> None:
     """What a turn leaves to do once its answer is out. Without the queue it is left undone."""
+    ended = answered.turn
+    if ended.is_off_record:  # it may have been stopped because the veil was lifted
+        veil.settle(ended.user, at=timezone.now())
+        return
     try:
-        if compaction.is_due(ended, selectors.prompt_tokens(ended)):
+        if answered.was_too_long:  # whatever was estimated, the model has had the last word
+            compact.delay(str(ended.user_id), str(ended.segment_id), COMPACTION_RAW_TURNS_HARD)
+        elif compaction.is_due(ended, selectors.prompt_tokens(ended)):
             compact.delay(str(ended.user_id), str(ended.segment_id))
+        if tool_results.are_long(ended):
+            compact_results.delay(str(ended.user_id), str(ended.pk))
         if peanut_gallery.is_due(ended):
             observe.delay(str(ended.user_id), str(ended.pk))
     except QueueUnavailable as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,8 @@ from django.db import transaction
 from django.db.models import F, Max
 
 from conversations import presenting
-from conversations.models import Message, Segment, SurfacedMemory, Thread, ToolCall, Turn
+from conversations.constants import VEIL_MINUTES
+from conversations.models import Message, Segment, SurfacedMemory, Thread, ToolCall, Turn, Veil
 from memory import selectors as memory
 from memory.types import Recalled
 from mira_site.accounts.models import User
@@ -56,6 +57,7 @@ def append(
     text: str,
     at: datetime,
     is_partial: bool = False,
+    is_cut: bool = False,
     content: Sequence[Mapping[str, Any]] | None = None,
 ) -> Message:
     """Add one message at the end of the thread. `content` is its text where it is not given."""
@@ -71,9 +73,14 @@ def append(
         content=content or [{"type": "text", "text": text}],
         text=text,
         is_partial=is_partial,
+        is_cut=is_cut,
+        is_off_record=turn.is_off_record,
         created_at=at,
     )
     Segment.objects.filter(pk=segment.pk).update(last_message_at=at)
+    if turn.is_off_record:
+        drawn = Veil.objects.for_user(thread.user_id).filter(lifted_at__isnull=True)
+        drawn.update(lifts_at=at + timedelta(minutes=VEIL_MINUTES))
     return message
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import UUID
@@ -14,74 +14,52 @@ from django.db import InterfaceError, OperationalError, close_old_connections, t
 from django.utils import timezone
 
 from conversations import (
+    counting,
     events,
     file_blocks,
     offline,
     presenting,
     prompt,
     remembering,
+    replying,
     selectors,
     situation,
     stream,
     subcortical,
     surfacing,
     threads,
-    tool_loop,
 )
-from conversations.constants import DELTA_FLUSH_S, OFFLINE_QUOTES, STORE_RETRY_S, STORE_TRIES
+from conversations.constants import OFFLINE_QUOTES, STORE_RETRY_S, STORE_TRIES
+from conversations.draft import Draft
 from conversations.events import Event
 from conversations.liveness import Watch
-from conversations.models import Message, ToolCall, Turn
-from conversations.types import Prepared, TurnContext
+from conversations.models import Message, Turn
+from conversations.types import Prepared
 from memory import services as memory
-from memory.types import OpenQuestion, Recalled, SourceMessage
+from memory.types import Recalled, SourceMessage
 from mira_site.accounts.models import User
-from mira_site.errors import EmbeddingsUnavailable, LLMUnavailable, MiraError
-from mira_site.llm import client
-from mira_site.llm.types import ModelRequest, TextDelta, ThinkingDelta, Usage
+from mira_site.errors import EmbeddingsUnavailable, MiraError
+from mira_site.llm import budget, client
 from mira_site.llm.usage import calls_for
 from toolbox.types import ToolContext
 
 log = structlog.get_logger(__name__)
 
-OFFLINE_MODEL = "offline"
 INTERNAL_DETAIL = "Something went wrong on this side. Your message is kept; try again."
 EMPTY_DETAIL = "The model answered with nothing. Your message is kept; try again."
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Draft:
-    """The answer as far as it has come."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A turn as it ended; `was_too_long`: its prompt did not fit the model as it was."""
 
-    text: str = ""
-    content: list[dict[str, str]] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
-    model: str = ""
-    usage: Usage = field(default_factory=Usage)
-    is_stopped: bool = False
-    open_question: OpenQuestion | None = None
-    prepared: Prepared | None = None
-    composed: prompt.Composed | None = None
-    counted_tokens: int = 0  # of the first request, by the provider
-    started: float = field(default_factory=time.perf_counter)
-    timings_ms: dict[str, float] = field(default_factory=dict)
-
-    def say(self, text: str) -> None:
-        """More of the answer. Blocks of content hold no space between them, the text does."""
-        self.text += text
-        if self.content and self.content[-1]["type"] == "text":
-            self.content[-1]["text"] += text
-        elif text.strip():
-            self.content.append({"type": "text", "text": text.lstrip()})
-
-    def mark(self, step: str) -> None:
-        """Note the time since the turn was taken, once for each step."""
-        self.timings_ms.setdefault(step, round((time.perf_counter() - self.started) * 1000, 1))
+    turn: Turn
+    was_too_long: bool
 
 
-def run(*, user: User, turn_id: UUID) -> Turn | None:
+def run(*, user: User, turn_id: UUID) -> Answered | None:
     """Answer a queued turn; the turn as it ended. None if it was taken or stopped meanwhile."""
     turn = threads.claim_turn(user, turn_id, at=timezone.now())
     if turn is None:
@@ -102,23 +80,40 @@ def run(*, user: User, turn_id: UUID) -> Turn | None:
             queued_ms=round(queued.total_seconds() * 1000, 1),
             **{f"{step}_ms": at for step, at in draft.timings_ms.items()},
         )
-    if draft.prepared is not None:
-        subcortical.record(turn, draft.prepared)
-    if draft.composed is not None:  # not before the answer: nobody shall wait for it
-        situation.record(turn, draft.composed, counted_tokens=draft.counted_tokens)
+    situation.record(  # not before the answer: nobody shall wait for it
+        turn,
+        prepared=draft.prepared,
+        composed=draft.composed,
+        counted_tokens=draft.counted_tokens,
+    )
+    _tell_of_cap(turn)
     if turn.status in (Turn.Status.DONE, Turn.Status.STOPPED):
         _note_accesses(turn, draft)
-    return turn
+    return Answered(turn=turn, was_too_long=draft.was_too_long)
+
+
+def _tell_of_cap(turn: Turn) -> None:
+    """Once a month: the cap that the person set is near. They go on as before."""
+    near = budget.take_notice(turn.user_id)
+    if near is not None:
+        text = (
+            f"Of your monthly cap of ${near.cap}, ${near.spent:.2f} are spent. It starts anew on"
+            f" {near.resets_on}; Settings, Usage shows where it went."
+        )
+        body = {"level": "info", "text": text}
+        stream.publish(turn.user_id, Event(type=events.NOTICE, turn_id=None, body=body))
 
 
 def _note_accesses(turn: Turn, draft: Draft) -> None:
     """What came up keeps its memory alive a little, what was quoted more. The answer is out."""
+    if turn.is_off_record:
+        return
     ids = selectors.came_up(turn.user, turn.pk)
     memory.note_accesses(
         user=turn.user,
         segment_id=turn.segment_id,
         surfaced=ids,
-        used=ids[:OFFLINE_QUOTES] if draft.model == OFFLINE_MODEL else (),
+        used=ids[:OFFLINE_QUOTES] if draft.model == replying.OFFLINE_MODEL else (),
         at=timezone.now(),
     )
 
@@ -154,7 +149,12 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     draft.open_question = context.open_question
     asked = _said(history[-1])
     if client.is_configured():
-        composed = prompt.compose(context, history)
+        composed = prompt.compose(
+            context,
+            history,
+            effort=replying.effort(turn.user, prepared),
+            ratio=counting.ratio(turn),
+        )
         draft.composed = composed
         draft.mark("composed")
         tools = ToolContext(
@@ -163,15 +163,16 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
             segment_id=turn.segment_id,
             now=now,
             said=(asked,),
+            is_off_record=turn.is_off_record,
             lowest_read=file_blocks.read_class(composed.window),
         )
-        yield from _stream_reply(turn, draft, composed.request, context, tools, watch)
+        yield from replying.stream_reply(turn, draft, composed, context, tools, watch)
     else:
-        yield from _quote(turn, draft, context, asked, offline.NOT_CONFIGURED)
+        yield from replying.quote(turn, draft, context, asked, offline.NOT_CONFIGURED)
     if not draft.text.strip() and not draft.is_stopped:
         yield from _failed(turn, draft, "empty_reply", EMPTY_DETAIL)
         return
-    if draft.model != OFFLINE_MODEL:
+    if draft.model != replying.OFFLINE_MODEL:
         remembering.keep_asked(turn.user, asked, calls=draft.calls)
     status = Turn.Status.STOPPED if draft.is_stopped else Turn.Status.DONE
     yield from _stored(turn, draft, status)
@@ -196,112 +197,6 @@ def _said(asked: Message) -> SourceMessage:
     )
 
 
-def _stream_reply(
-    turn: Turn,
-    draft: Draft,
-    request: ModelRequest,
-    context: TurnContext,
-    tools: ToolContext,
-    watch: Watch,
-) -> Iterator[Event]:
-    """Text as it comes, in small bundles. Without a single word from the provider: quotes."""
-    bundle = _Bundle(turn)
-    try:
-        for event in tool_loop.run(request, tools, should_stop=watch.should_stop):
-            if isinstance(event, TextDelta):
-                draft.mark("first_text")
-                draft.say(event.text)
-                yield from bundle.add(event.text)
-            elif isinstance(event, Usage):
-                draft.usage = event
-                draft.counted_tokens = draft.counted_tokens or event.prompt_tokens
-            elif isinstance(event, tool_loop.Ended):
-                draft.model, draft.is_stopped = event.model, event.was_stopped
-            else:
-                yield from bundle.flush()
-                yield (
-                    _thought(turn, event)
-                    if isinstance(event, ThinkingDelta)
-                    else _tool_event(turn, draft, event)
-                )
-    except LLMUnavailable:
-        if draft.text or draft.calls:
-            raise
-        log.warning("turn.answered_offline")
-        yield from _quote(turn, draft, context, tools.said[0], offline.NOT_REACHABLE)
-    yield from bundle.flush()
-
-
-class _Bundle:
-    """Text on its way to the page, sent a few words at a time."""
-
-    def __init__(self, turn: Turn) -> None:
-        self._turn, self._pending, self._flushed_at = turn, "", 0.0
-
-    def add(self, text: str) -> Iterator[Event]:
-        self._pending += text
-        if time.monotonic() - self._flushed_at >= DELTA_FLUSH_S:
-            yield from self.flush()
-
-    def flush(self) -> Iterator[Event]:
-        if self._pending:
-            yield _delta(self._turn, self._pending)
-            self._pending, self._flushed_at = "", time.monotonic()
-
-
-def _thought(turn: Turn, event: ThinkingDelta) -> Event:
-    return Event(type=events.THINKING_DELTA, turn_id=str(turn.pk), body={"text": event.text})
-
-
-def _tool_event(
-    turn: Turn, draft: Draft, event: tool_loop.CallStarted | tool_loop.CallFinished
-) -> Event:
-    """What a page hears of a call; a finished one is noted in the draft."""
-    body: dict[str, object] = {"call": str(event.id), "name": event.call.name}
-    if isinstance(event, tool_loop.CallStarted):
-        body["input"] = dict(event.call.input)
-        return Event(type=events.TOOL_STARTED, turn_id=str(turn.pk), body=body)
-    outcome = event.outcome
-    draft.content.append({"type": "tool_call", "id": str(event.id)})
-    draft.calls.append(
-        ToolCall(
-            id=event.id,
-            user_id=turn.user_id,
-            turn=turn,
-            position=len(draft.calls),
-            name=event.call.name[:50],
-            input=dict(event.call.input),
-            result=outcome.text,
-            is_error=outcome.is_error,
-            summary=outcome.summary[:120],
-            called_at=timezone.now(),
-        )
-    )
-    body |= {"ok": not outcome.is_error, "summary": outcome.summary}
-    return Event(type=events.TOOL_FINISHED, turn_id=str(turn.pk), body=body)
-
-
-def _quote(
-    turn: Turn, draft: Draft, context: TurnContext, asked: SourceMessage, notice: str
-) -> Iterator[Event]:
-    zone = context.now.tzinfo
-    assert zone is not None  # noqa: S101 (local_now is aware)
-    draft.text = offline.reply(
-        context.surfaced,
-        zone=zone,
-        notice=notice,
-        kept=remembering.keep_asked(turn.user, asked),
-        question=context.open_question,
-        files=len(context.files),
-    )
-    draft.model = OFFLINE_MODEL
-    yield _delta(turn, draft.text)
-
-
-def _delta(turn: Turn, text: str) -> Event:
-    return Event(type=events.TEXT_DELTA, turn_id=str(turn.pk), body={"text": text})
-
-
 def _stored(turn: Turn, draft: Draft, status: Turn.Status) -> Iterator[Event]:
     """The last event, once the answer is in the database."""
     message = _persist(lambda: _store(turn, draft, status))
@@ -310,6 +205,7 @@ def _stored(turn: Turn, draft: Draft, status: Turn.Status) -> Iterator[Event]:
     body = {
         "message": _presented(turn, message),
         "usage": presenting.usage(turn),
+        "stop_reason": turn.stop_reason,
     }
     name = events.TURN_FINISHED if status == Turn.Status.DONE else events.TURN_STOPPED
     yield Event(type=name, turn_id=str(turn.pk), body=body)
@@ -340,7 +236,7 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
         return None
     now = timezone.now()
     message = None
-    threads.store_tool_calls(turn, draft.calls)
+    threads.store_tool_calls(turn, draft.calls_in_order())
     if draft.open_question is not None and status == Turn.Status.DONE:
         memory.mark_asked(turn.user, draft.open_question.conflict_id, at=now)
     if draft.text.strip():  # the provider would refuse a blank message in the next prompt
@@ -352,7 +248,8 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
             text=draft.text,
             at=now,
             is_partial=status != Turn.Status.DONE,
-            content=draft.content if draft.calls else None,
+            is_cut=draft.is_cut and status == Turn.Status.DONE,
+            content=draft.whole_content() if draft.calls else None,
         )
     threads.close_turn(
         turn,
@@ -360,6 +257,8 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
         at=now,
         usage=draft.usage,
         model=draft.model,
+        effort=draft.composed.request.effort if draft.composed else "",
+        stop_reason=draft.stop_reason[:20],
         error_code=turn.error_code,
         error_detail=turn.error_detail,
     )

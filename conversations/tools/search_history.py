@@ -61,7 +61,12 @@ class Arguments(BaseModel):
         return self
 
 
-@tool("search_history", arguments=Arguments, summary="looked into the conversation")
+@tool(
+    "search_history",
+    arguments=Arguments,
+    summary="looked into the conversation",
+    parallel=True,
+)
 def search_history(context: ToolContext, arguments: Arguments) -> Answer:
     """Look up what was really said, in any part of the one conversation, word for word.
 

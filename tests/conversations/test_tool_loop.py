@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from conversations import services
 from conversations.constants import TOOL_CALLS_MAX
 from conversations.models import Message, ToolCall, Turn
+from conversations.tool_guard import NOTICES
 from memory import selectors as memory
 from memory.models import Memory, MemoryAccess
 from mira_site import isolation
@@ -172,7 +173,7 @@ def test_the_same_call_again_and_again_is_not_done(
     probe.append(lambda word: done.append(word) or "again")
     fake_anthropic.on("reply").calls_tool("probe", {"word": "x"}, times=3).says("Enough.")
     ended = say(me)
-    assert reply(ended) == "Enough."
+    assert reply(ended) == f"Enough.\n\n{NOTICES['repeated']}"
     assert len(done) == 2
     assert fake_anthropic.seen("reply")[-1].json["tool_choice"] == {"type": "none"}
 
