@@ -8,7 +8,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from django.forms import ValidationError
 from django.http import HttpRequest
 
-from mira_site.accounts import selectors, zones
+from mira_site.accounts import selectors, services, zones
 from mira_site.accounts.constants import INVITATION_SESSION_KEY, ZONE_COOKIE
 from mira_site.accounts.models import User
 from mira_site.accounts.throttles import client_address
@@ -27,6 +27,11 @@ class AccountAdapter(DefaultAccountAdapter):
         if "@" in username:  # or it could be mistaken for somebody's e-mail address
             raise ValidationError("A username has no @ in it.")
         return super().clean_username(username, shallow)  # type: ignore[no-any-return]
+
+    def set_password(self, user: User, password: str) -> None:
+        """A password is changed or reset because somebody may know it; tokens it bought end too."""
+        super().set_password(user, password)
+        services.revoke_all_tokens(user=user)
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)

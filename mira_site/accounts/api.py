@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allauth.account.adapter import get_adapter
 from django.forms import ValidationError
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from knox.models import AuthToken
 from rest_framework import status
 from rest_framework.authentication import BaseAuthentication
@@ -15,7 +15,8 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from mira_site.accounts import selectors, services
+from mira_site import isolation
+from mira_site.accounts import selectors, services, usage
 from mira_site.accounts.authentication import ScopedTokenAuthentication
 from mira_site.accounts.constants import FAILED_SIGN_IN_WAIT_S
 from mira_site.accounts.serializers import (
@@ -23,6 +24,7 @@ from mira_site.accounts.serializers import (
     MeSerializer,
     TokenRequestSerializer,
     TokenSerializer,
+    UsageSerializer,
 )
 from mira_site.accounts.throttles import TokenByAccount, TokenByAddress
 from mira_site.accounts.types import UserRequest
@@ -73,7 +75,10 @@ class TokenView(APIView):
             raise Throttled(wait=FAILED_SIGN_IN_WAIT_S) from None
         if user is None or not user.is_active:
             raise AuthenticationFailed("The name or the password is wrong.")
-        return Response(TokenSerializer(services.issue_token(user=user)).data)
+        with isolation.acting_as(user.pk):
+            name = asked.validated_data.get("name", "")
+            issued = services.issue_token(user=user, name=name)
+        return Response(TokenSerializer(issued).data)
 
     @extend_schema(
         operation_id="auth_token_destroy",
@@ -102,7 +107,7 @@ class MeView(APIView):
 
     @extend_schema(
         operation_id="me_partial_update",
-        summary="Change the time zone or settings",
+        summary="Change the name, the time zone or settings",
         request=MeChangesSerializer,
         responses={200: MeSerializer, 400: OpenApiResponse(description="See `errors`.")},
         tags=["me"],
@@ -113,6 +118,24 @@ class MeView(APIView):
         user = services.update_profile(
             user=request.user,
             zone_name=changes.validated_data.get("timezone"),
-            choices=changes.validated_data.get("settings"),
+            name=changes.validated_data.get("name"),
+            chosen=changes.validated_data.get("settings"),
         )
         return Response(MeSerializer(selectors.profile(user)).data)
+
+
+class UsageView(APIView):
+    """What models cost the signed-in person."""
+
+    @extend_schema(
+        operation_id="usage_retrieve",
+        summary="What models cost, by month, job and model",
+        parameters=[
+            OpenApiParameter("month", str, description="Like 2026-11; the current one if left out.")
+        ],
+        responses={200: UsageSerializer, 400: OpenApiResponse(description="See `errors`.")},
+        tags=["me"],
+    )
+    def get(self, request: UserRequest) -> Response:
+        first_on = usage.month(request.user, request.query_params.get("month", ""))
+        return Response(UsageSerializer(usage.of(request.user, first_on)).data)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 
 THEMES = ("system", "light", "dark")
+EFFORTS = ("automatic", "low", "medium", "high")  # how hard the model that answers shall try
+QUIET_MINUTES = 60  # without a message, after which a stretch of conversation becomes memory
+QUIET_MINUTES_MIN, QUIET_MINUTES_MAX = 30, 480
+NAME_MAX = 60  # characters
+USAGE_MONTHS = 24  # that the usage page and the API go back
 
 SETUP_LINK_MAX_AGE = timedelta(hours=24)  # a restart prints a fresh one
 SETUP_SALT = "mira.accounts.setup"  # keeps other signed values from passing as set-up links
 SETUP_LOCK = 0x4D495241  # "MIRA": the advisory lock under which the first account is made
+
+SESSION_SALT_BYTES = 16  # as 32 hex digits
 
 INVITATION_MAX_AGE = timedelta(days=14)
 INVITATION_TOKEN_BYTES = 32

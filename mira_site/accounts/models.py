@@ -8,6 +8,7 @@ from datetime import datetime
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils.crypto import salted_hmac
 
 from mira_site.owned import Owned
 
@@ -20,12 +21,22 @@ class User(AbstractUser):
         max_length=64, default="UTC", help_text="IANA name of the person's zone."
     )
     preferences = models.JSONField(default=dict, blank=True)
+    session_salt = models.CharField(
+        max_length=32, blank=True, default="", editable=False, help_text="Anew ends all sessions."
+    )
 
     class Meta:
         db_table = "accounts_users"
 
     def __str__(self) -> str:
         return self.username
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """Django's, which ends the sessions of an old password, and of an old salt."""
+        by_password: str = super()._get_session_auth_hash(secret=secret)  # type: ignore[misc]
+        if not self.session_salt:
+            return by_password
+        return salted_hmac(self.session_salt, by_password, algorithm="sha256").hexdigest()
 
 
 class UseDay(Owned):
@@ -42,6 +53,20 @@ class UseDay(Owned):
 
     def __str__(self) -> str:
         return f"{self.day_on}"
+
+
+class TokenName(Owned):
+    """What the person calls one of their API tokens. Knox keeps the token; this may outlive it."""
+
+    digest = models.CharField(max_length=128, help_text="Primary key of knox.AuthToken.")
+    name = models.CharField(max_length=60)
+
+    class Meta:
+        db_table = "accounts_token_names"
+        constraints = [models.UniqueConstraint(fields=["digest"], name="one_name_a_token")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):

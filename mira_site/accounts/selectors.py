@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core import signing
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
+from knox.models import AuthToken
 from rest_framework.exceptions import AuthenticationFailed
 
 from mira_site.accounts import zones
 from mira_site.accounts.authentication import ScopedTokenAuthentication
-from mira_site.accounts.constants import SETUP_LINK_MAX_AGE, SETUP_SALT, THEMES
-from mira_site.accounts.models import Invitation, UseDay, User
-from mira_site.accounts.types import Preferences, Profile
+from mira_site.accounts.constants import (
+    EFFORTS,
+    QUIET_MINUTES_MAX,
+    QUIET_MINUTES_MIN,
+    SETUP_LINK_MAX_AGE,
+    SETUP_SALT,
+    THEMES,
+)
+from mira_site.accounts.models import Invitation, TokenName, UseDay, User
+from mira_site.accounts.quiet import quiet_time as quiet_time
+from mira_site.accounts.types import PersonSettings, Preferences, Profile, TokenOnFile
 from mira_site.errors import Conflict, NotFound
+from mira_site.llm import choices
+from mira_site.llm.types import Tier
 
 
 def user(user_id: UUID | str) -> User:
@@ -59,19 +72,44 @@ def use_days(user: User) -> int:
 
 
 def preferences(user: User) -> Preferences:
-    theme = user.preferences.get("theme")
-    return Preferences(theme=theme) if theme in THEMES else Preferences()
+    """What is stored on the account; what makes no sense is its default."""
+    stored, default = user.preferences, Preferences()
+    theme, effort = stored.get("theme"), stored.get("effort")
+    quiet = stored.get("quiet_minutes")
+    is_quiet = type(quiet) is int and QUIET_MINUTES_MIN <= quiet <= QUIET_MINUTES_MAX
+    return Preferences(
+        theme=theme if theme in THEMES else default.theme,
+        effort=effort if effort in EFFORTS else default.effort,
+        observer=stored.get("observer") is not False,
+        quiet_minutes=quiet if is_quiet else default.quiet_minutes,
+        fixed_zone=stored.get("fixed_zone") is True,
+    )
+
+
+def settings_of(user: User) -> PersonSettings:
+    """Everything the person may set, as it is now. Runs in their scope."""
+    about_models = choices.of(user.pk)
+    return PersonSettings(
+        **asdict(preferences(user)),
+        monthly_cap=about_models.monthly_cap if about_models else None,
+        models={
+            tier.value: model
+            for tier in Tier
+            if (model := choices.model_for(tier, about_models)) != choices.default_model(tier)
+        },
+    )
 
 
 def profile(user: User) -> Profile:
     return Profile(
         id=user.pk,
         username=user.username,
+        name=user.first_name,
         email=user.email,
         timezone=zone(user).key,
         use_days=use_days(user),
         created_at=user.date_joined,
-        settings=preferences(user),
+        settings=settings_of(user),
     )
 
 
@@ -82,6 +120,21 @@ def user_of_token(token: str) -> User | None:
     except AuthenticationFailed:
         return None
     return owner
+
+
+def tokens(user: User) -> list[TokenOnFile]:
+    """The person's API tokens that are still good, newest first."""
+    names = dict(TokenName.objects.for_user(user).values_list("digest", "name"))
+    good = Q(expiry__isnull=True) | Q(expiry__gt=timezone.now())
+    return [
+        TokenOnFile(
+            start=row.token_key,
+            name=names.get(row.digest, ""),
+            created_at=row.created,
+            expires_at=row.expiry,
+        )
+        for row in AuthToken.objects.filter(good, user=user).order_by("-created")
+    ]
 
 
 # --- The first account -----------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
 from datetime import datetime
+from decimal import Decimal
+from typing import cast
 from uuid import UUID
 
 import structlog
@@ -20,11 +21,13 @@ from mira_site.accounts import selectors, zones
 from mira_site.accounts.constants import (
     INVITATION_MAX_AGE,
     INVITATION_TOKEN_BYTES,
+    SESSION_SALT_BYTES,
     SETUP_LOCK,
 )
-from mira_site.accounts.models import Invitation, UseDay, User
+from mira_site.accounts.models import Invitation, TokenName, UseDay, User
 from mira_site.accounts.types import IssuedInvitation, IssuedToken
-from mira_site.errors import BadRequest, PermissionRefused
+from mira_site.errors import BadRequest, NotFound, PermissionRefused
+from mira_site.llm import budget, choices
 
 log = structlog.get_logger(__name__)
 
@@ -102,9 +105,12 @@ def set_access(*, user: User, is_active: bool, is_staff: bool, is_superuser: boo
 
 
 # --- API tokens ------------------------------------------------------------------------------
-def issue_token(*, user: User) -> IssuedToken:
-    """A new API token; the account's other tokens stay good."""
+@transaction.atomic
+def issue_token(*, user: User, name: str = "") -> IssuedToken:
+    """A new API token; the account's other tokens stay good. With a name: in the user's scope."""
     row, token = AuthToken.objects.create(user)
+    if name:
+        TokenName.objects.create(user=user, digest=row.digest, name=name)
     log.info("token.issued", account=str(user.pk))
     return IssuedToken(token=token, expires_at=row.expiry)
 
@@ -115,6 +121,24 @@ def revoke_tokens(*, digests: Collection[str]) -> int:
     count, _ = AuthToken.objects.filter(digest__in=digests).delete()
     log.info("token.revoked", tokens=count)
     return count
+
+
+@transaction.atomic
+def revoke_token(*, user: User, start: str) -> None:
+    """End the person's token that begins like this. Raises NotFound."""
+    rows = AuthToken.objects.filter(user=user, token_key=start)
+    digests = list(rows.values_list("digest", flat=True))
+    if not digests:
+        raise NotFound("There is no such token.")
+    revoke_tokens(digests=digests)
+    TokenName.objects.for_user(user).filter(digest__in=digests).delete()
+
+
+def revoke_all_tokens(*, user: User) -> int:
+    """End every API token of an account, as after a change of its password."""
+    return revoke_tokens(
+        digests=list(AuthToken.objects.filter(user=user).values_list("digest", flat=True))
+    )
 
 
 # --- Days and choices ------------------------------------------------------------------------
@@ -137,11 +161,16 @@ def record_use(*, user: User, at: datetime) -> bool:
 
 @transaction.atomic
 def update_profile(
-    *, user: User, zone_name: str | None = None, choices: Mapping[str, str] | None = None
+    *,
+    user: User,
+    zone_name: str | None = None,
+    name: str | None = None,
+    chosen: Mapping[str, object] | None = None,
 ) -> User:
-    """Change what is given: the zone (an IANA name), and single preferences.
+    """Change what is given: the zone (an IANA name), what the person is called, single settings.
 
-    Raises BadRequest for an unknown zone.
+    `chosen` holds values of PersonSettings by name, checked already but for what the server
+    allows. Raises BadRequest that names the field, and changes nothing then.
     """
     if zone_name is not None and not zones.is_known(zone_name):
         raise BadRequest(
@@ -149,7 +178,24 @@ def update_profile(
             fields={"timezone": "Use an IANA name such as Europe/Vienna."},
         )
     row = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    given = dict(chosen or {})
+    if "monthly_cap" in given:
+        budget.set_cap(user_id=row.pk, dollars=cast("Decimal | None", given.pop("monthly_cap")))
+    if "models" in given:
+        choices.choose(user_id=row.pk, models=cast("Mapping[str, str]", given.pop("models")))
     row.timezone = zone_name or row.timezone
-    row.preferences = asdict(replace(selectors.preferences(row), **(choices or {})))
-    row.save(update_fields=["timezone", "preferences"])
+    row.first_name = row.first_name if name is None else name
+    row.preferences = {**row.preferences, **given}
+    row.save(update_fields=["timezone", "first_name", "preferences"])
     return row
+
+
+# --- Devices -----------------------------------------------------------------------------------
+def end_sessions(*, user: User) -> User:
+    """End every session of the account; the caller keeps their own by Django's
+    `update_session_auth_hash` with the user returned.
+    """
+    user.session_salt = secrets.token_hex(SESSION_SALT_BYTES)
+    user.save(update_fields=["session_salt"])
+    log.info("account.sessions_ended", account=str(user.pk))
+    return user

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from uuid import UUID
 
 from django.http import HttpRequest
 from rest_framework.request import Request
 
+from mira_site.accounts.constants import QUIET_MINUTES
 from mira_site.accounts.models import User
 
 
@@ -26,9 +29,29 @@ class SignedInRequest(HttpRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What the person chose; every one has a default."""
+    """What the person chose; every one has a default.
+
+    observer       the second pair of eyes looks at the talk every few turns
+    quiet_minutes  without a message, after which a stretch of conversation becomes memory
+    fixed_zone     the time zone stays as it was set, whatever the device says
+    """
 
     theme: str = "system"
+    effort: str = "automatic"
+    observer: bool = True
+    quiet_minutes: int = QUIET_MINUTES
+    fixed_zone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonSettings(Preferences):
+    """All settings of a person. `models`: by tier, the names they chose; others are the server's.
+
+    `monthly_cap`: dollars; None is no cap.
+    """
+
+    monthly_cap: Decimal | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +60,12 @@ class Profile:
 
     id: UUID
     username: str
+    name: str
     email: str
     timezone: str
     use_days: int
     created_at: datetime
-    settings: Preferences
+    settings: PersonSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +74,16 @@ class IssuedToken:
 
     token: str
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenOnFile:
+    """An API token as its person sees it in a list; `start` is how it begins."""
+
+    start: str
+    name: str
+    created_at: datetime
+    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

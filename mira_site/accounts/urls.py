@@ -14,4 +14,5 @@ pages: list[URLPattern | URLResolver] = [
 api: list[URLPattern | URLResolver] = [
     path("auth/token/", operations.TokenView.as_view(), name="auth_token"),
     path("me/", operations.MeView.as_view(), name="me"),
+    path("usage/", operations.UsageView.as_view(), name="usage_api"),
 ]

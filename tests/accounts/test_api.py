@@ -161,7 +161,16 @@ def test_me_says_who_i_am(api, alice):
         "email": "alice@example.org",
         "timezone": "UTC",
         "use_days": 1,
-        "settings": {"theme": "system"},
+        "name": "",
+        "settings": {
+            "theme": "system",
+            "effort": "automatic",
+            "observer": True,
+            "quiet_minutes": 60,
+            "fixed_zone": False,
+            "monthly_cap": None,
+            "models": {},
+        },
     }
 
 
@@ -175,7 +184,7 @@ def test_zone_and_theme_can_be_changed_alone(api, alice):
     with_token(api, alice)
     api.patch("/api/v1/me/", {"timezone": "Europe/Vienna"}, format="json")
     me = api.patch("/api/v1/me/", {"settings": {"theme": "dark"}}, format="json").json()
-    assert (me["timezone"], me["settings"]) == ("Europe/Vienna", {"theme": "dark"})
+    assert (me["timezone"], me["settings"]["theme"]) == ("Europe/Vienna", "dark")
     alice.refresh_from_db()
     assert (alice.timezone, alice.preferences) == ("Europe/Vienna", {"theme": "dark"})
 
