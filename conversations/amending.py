@@ -10,7 +10,7 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from conversations import passages, staleness, tasks, threads
+from conversations import passages, quotations, staleness, tasks, threads
 from conversations.aftermath import what_came_of
 from conversations.models import ForgottenPassage, Message, Segment, SurfacedMemory, Thread, Turn
 from conversations.passages import Span
@@ -49,6 +49,8 @@ def delete(
         receipt = memory.forget_all(user=user, memory_ids=[one.pk for one in alone])
     memory.drop_sources(user=user, message_ids=ids)
     _forget_reasons(user, came.message)
+    for one in doomed:
+        quotations.message_changed(user, one, one.text)
     Message.objects.for_user(user).filter(pk__in=ids).delete()
     _leave_no_husk(user, came.message)
     _settle(user, thread, came.message.segment, at=timezone.now(), deleted=ids)
@@ -89,6 +91,7 @@ def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving
         for one in alone:
             memory.archive(user=user, memory_id=one.pk, reason=EDITED)
     now = timezone.now()
+    said_before = message.text
     message.text, message.edited_at = text, now
     message.content = [{"type": "text", "text": text}]
     if message.segment.remembered_at is not None and what_came_of_it != "keep":
@@ -97,6 +100,7 @@ def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving
     _carry_over(user, message, before)
     memory.message_changed(user=user, message_id=message.pk, text=passages.read(message))
     _forget_reasons(user, message)
+    quotations.message_changed(user, message, said_before)
     _settle(user, thread, message.segment, at=now, edited=[message.pk])
     log.info("message.edited", message=message.short_id, came_of_it=what_came_of_it)
     return message

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, Field
 
-from conversations import file_blocks, ledger, passages, threads
+from conversations import file_blocks, ledger, passages, quotations, threads
 from conversations.constants import (
     BRIEF_MAX_TOKENS,
     BRIEF_MIN_CHARS,
@@ -172,6 +172,7 @@ def is_plausible(text: str, *, of: str, before: str) -> bool:
 def _stored(user: User, found: Slice, text: str) -> CompactionBrief | None:
     """The brief, unless the segment collapsed, was changed or got another one meanwhile."""
     threads.lock_thread(user)
+    quotations.lock(user.pk)
     last = found.messages[-1]
     now = _slice(user, found.segment.pk, raw_turns=0)
     if now is None or (now.before and now.before.count) != (found.before and found.before.count):

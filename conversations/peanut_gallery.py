@@ -13,11 +13,11 @@ from uuid import UUID
 
 import structlog
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from pydantic import BaseModel, Field
 
-from conversations import ledger, threads
+from conversations import ledger, passages, quotations, threads
 from conversations.constants import (
     GUIDANCE_TURNS,
     OBSERVED_EVERY_TURNS,
@@ -100,7 +100,7 @@ def observe(user: User, turn_id: UUID) -> Observation | None:
     except WorkLeftDue:
         log.info("step.skipped", step="peanut_gallery")
         return None
-    return _stored(user, turn, _settled(answer, found))
+    return _stored(user, turn, _settled(answer, found), read=messages)
 
 
 def _settled(answer: ObservationAnswer, found: ledger.Evidence) -> ObservationAnswer:
@@ -118,12 +118,15 @@ def _settled(answer: ObservationAnswer, found: ledger.Evidence) -> ObservationAn
     )
 
 
-def _stored(user: User, turn: Turn, answer: ObservationAnswer) -> Observation | None:
-    """The observation, unless the talk has gone on without it."""
+def _stored(
+    user: User, turn: Turn, answer: ObservationAnswer, *, read: Sequence[Message]
+) -> Observation | None:
+    """The observation, unless the talk has gone on without it, or what it read was changed."""
     try:
         with transaction.atomic():
             threads.lock_thread(user)
-            if not _is_fresh(turn):
+            quotations.lock(user.pk)
+            if not _is_fresh(turn) or _texts(_messages(user, turn)) != _texts(read):
                 log.info("observation.dropped", turn=turn.short_id)
                 return None
             row: Observation = Observation.objects.create(
@@ -158,7 +161,7 @@ def _newest_number(segment: Segment) -> int:
 
 
 def _messages(user: User, turn: Turn) -> list[Message]:
-    """Of the last turns, oldest first, without what was said off the record."""
+    """Of the last turns, oldest first, without what was forgotten or said off the record."""
     rows = (
         Message.objects.for_user(user)
         .filter(
@@ -169,10 +172,17 @@ def _messages(user: User, turn: Turn) -> list[Message]:
         )
         .defer("search_vector")
         .select_related("turn")
-        .prefetch_related("turn__tool_calls")
+        .prefetch_related("turn__tool_calls", "forgotten")
         .order_by("position")
     )
-    return [message for message in rows if message.text.strip()]
+    messages = list(rows)
+    for message in messages:
+        message.text = passages.read(message)
+    return [message for message in messages if message.text.strip()]
+
+
+def _texts(messages: Sequence[Message]) -> list[tuple[UUID, str]]:
+    return [(message.pk, message.text) for message in messages]
 
 
 def _before(seen: QuerySet[Observation], number: int) -> str:
@@ -195,15 +205,18 @@ def plain(text: str, most: int) -> str:
 # --- For the prompt ----------------------------------------------------------------------------
 def active(turn: Turn) -> list[Observation]:
     """Advice for this turn, oldest first."""
-    rows = Observation.objects.for_user(turn.user_id).filter(
+    return list(_advising(turn).order_by("turn_number"))
+
+
+def count_shown(turn: Turn) -> None:
+    """The advice for this turn was in its prompt."""
+    _advising(turn).update(shown_count=F("shown_count") + 1)
+
+
+def _advising(turn: Turn) -> QuerySet[Observation]:
+    rows: QuerySet[Observation] = Observation.objects.for_user(turn.user_id).filter(
         segment_id=turn.segment_id,
         turn_number__lt=turn.number,
         expires_after_turn__gte=turn.number,
     )
-    return list(rows.exclude(action=Observation.Action.NOOP).order_by("turn_number"))
-
-
-def count_shown(observations: Sequence[Observation]) -> None:
-    for one in observations:
-        one.shown_count += 1
-    Observation.objects.bulk_update(observations, ["shown_count"])
+    return rows.exclude(action=Observation.Action.NOOP)

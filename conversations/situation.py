@@ -18,6 +18,7 @@ from conversations import (
     selectors,
     subcortical,
 )
+from conversations.constants import LAST_WORDS_CHARS
 from conversations.models import ComposedContext, ContextSection, Message, Turn
 from conversations.prompt import Composed, Section
 from conversations.types import PersonView, Prepared, TurnContext
@@ -69,6 +70,7 @@ def gather(
         number=turn.number,
         guidance=tuple(peanut_gallery.active(turn)),
         brief=selectors.brief(turn),
+        last_words=_last_words(history),
         is_off_record=turn.is_off_record,
     )
 
@@ -81,6 +83,12 @@ def _open_question(turn: Turn, now: datetime) -> OpenQuestion | None:
 
 
 @transaction.atomic
+def _last_words(history: Sequence[Message]) -> str:
+    """The end of the answer before the newest message, if it was cut."""
+    before = history[-2] if len(history) > 1 else None
+    return before.text[-LAST_WORDS_CHARS:] if before is not None and before.is_cut else ""
+
+
 def record(
     turn: Turn, *, prepared: Prepared | None, composed: Composed | None, counted_tokens: int
 ) -> None:

@@ -53,6 +53,11 @@ app.conf.beat_schedule = {
         "schedule": 3600,
         "options": {"expires": 3590},
     },
+    "delete-old-records-of-turns": {
+        "task": "conversations.tasks.delete_old_records",
+        "schedule": 86_400,
+        "options": {"expires": 86_390},
+    },
     "hand-out-memory-work": {
         "task": "memory.tasks.hand_out_work",
         "schedule": 300,
@@ -79,6 +84,11 @@ app.conf.beat_schedule = {
         "task": "memory.tasks.hand_out_aged",
         "schedule": 86_400,
         "options": {"expires": 86_390},
+    },
+    "lift-veils": {
+        "task": "conversations.tasks.lift_veils",
+        "schedule": 60,
+        "options": {"expires": 59},
     },
     "sweep-turns": {
         "task": "conversations.tasks.sweep_turns",
