@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -27,7 +28,7 @@ WEIGHTS: Mapping[str, float] = {
     "month": 4.0,  # said in the month that the question names
     "other_speaker": -2.5,  # said by another than the one whom the question names
     "asks": -0.6,  # it is a question itself
-    "named": 1.0,  # mentions a name that the question holds; reached through entities
+    "named": 1.0,  # mentions a name that the question holds by another word
 }
 TELLING_MAX = 6.0  # of a word's weight in late interaction: the rarest is not all that counts
 SLOPE, MIDDLE = 0.8, 11.3  # the score at which a memory is as likely needed as not
@@ -53,12 +54,12 @@ class Ranked:
 
 def ranked(
     pool: Pool,
-    named: npt.NDArray[np.bool_],
+    named: Mapping[UUID, str],
     zone: ZoneInfo,
     *,
     without: frozenset[str] = frozenset(),
 ) -> Ranked:
-    """Each candidate by its best phrase; `named` mention a name of the first one.
+    """Each candidate by its best phrase; `named` mention a name of the first one: that name.
 
     A further phrase counts a little less than the one before. Signals `without` count nothing.
     """
@@ -69,11 +70,8 @@ def ranked(
     )
     relevance = 1 / (1 + np.exp(SLOPE * (MIDDLE - score)))
     relevance *= 1 - PHRASE_STEP * np.arange(relevance.shape[1])
-    is_answer = (
-        (pool.similarities >= NEAR_FLOOR)
-        | (pool.overlaps >= OVERLAP_FLOOR)
-        | (signals["named"] > 0)
-    )
+    is_answer = (pool.similarities >= NEAR_FLOOR) | (pool.overlaps >= OVERLAP_FLOOR)
+    is_answer[:, 0] |= np.array([one in named for one in pool.ids], dtype=np.bool_)
     if pool.asked.vectors:
         is_answer |= signals["late"] >= LATE_FLOOR
     places = np.argmax(np.where(is_answer, relevance + 1, relevance), axis=1)
@@ -86,7 +84,7 @@ def ranked(
     )
 
 
-def _signals(pool: Pool, named: npt.NDArray[np.bool_], zone: ZoneInfo) -> dict[str, Floats]:
+def _signals(pool: Pool, named: Mapping[UUID, str], zone: ZoneInfo) -> dict[str, Floats]:
     phrases = pool.similarities.shape[1]
     words, session = pool.overlaps, pool.sessions
     meaning = np.clip(pool.similarities, 0, 1)
@@ -101,7 +99,7 @@ def _signals(pool: Pool, named: npt.NDArray[np.bool_], zone: ZoneInfo) -> dict[s
         "month": _month(pool, zone),
         "other_speaker": _other_speaker(pool),
         "asks": np.repeat(asks[:, None], phrases, axis=1),
-        "named": np.where(np.arange(phrases) == 0, named[:, None], False).astype(np.float64),
+        "named": _named(pool, named),
     }
 
 
@@ -128,6 +126,16 @@ def _late(pool: Pool, meaning: Floats) -> Floats:
             answered = found[:, of_phrase] @ telling[of_phrase] / whole
             late[has_vectors, place] = answered[has_vectors]
     return late
+
+
+def _named(pool: Pool, named: Mapping[UUID, str]) -> Floats:
+    """Mentions the name by another word: the name itself is told by words and word pieces."""
+    found = np.zeros_like(pool.similarities)
+    found[:, 0] = [
+        one in named and named[one].casefold() not in text.casefold()
+        for one, text in zip(pool.ids, pool.texts, strict=True)
+    ]
+    return found
 
 
 def _month(pool: Pool, zone: ZoneInfo) -> Floats:

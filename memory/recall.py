@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -48,6 +49,7 @@ ALIKE_DEPTH = 2  # times as many as are wanted are looked through for what says 
 HUB_LIMIT = 20  # memories by way of names; spec memory 5.5
 _SHOWN_SIGNALS = ("late", "session", "month", "other_speaker", "asks", "named")
 _VIEW = tuple(field.name for field in fields(MemoryView))
+_VALUES = attrgetter(*_VIEW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,8 +218,8 @@ class _Matches:
         without: frozenset[str] = frozenset(),
     ) -> None:
         self._pool, self._named = pool, named
-        is_named = np.array([one in named for one in pool.ids], dtype=np.bool_)
-        self._ranked = ranking.ranked(pool, is_named, zone, without=without)
+        names = {memory_id: hub.name for memory_id, hub in named.items()}
+        self._ranked = ranking.ranked(pool, names, zone, without=without)
         self._scores = self._ranked.relevance * (
             1 - IMPORTANCE_SHARE + IMPORTANCE_SHARE * pool.importance
         )
@@ -386,7 +388,7 @@ class _Shaping:
 
 
 def _given(view: MemoryView) -> dict[str, Any]:
-    return {name: getattr(view, name) for name in _VIEW}
+    return dict(zip(_VIEW, _VALUES(view), strict=True))
 
 
 def _source(view: MemoryView) -> dict[str, Any]:
