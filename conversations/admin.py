@@ -9,8 +9,13 @@ from django.http import HttpRequest
 from conversations import services
 from conversations.models import (
     Attachment,
+    CompactionBrief,
+    ComposedContext,
+    ContextSection,
     Message,
+    Observation,
     Segment,
+    SubcorticalRecord,
     SurfacedMemory,
     Thread,
     ToolCall,
@@ -100,7 +105,7 @@ class ToolCallAdmin(CuratedAdmin):
     list_display = ("short_id", "user", "turn", "position", "name", "is_error", "called_at")
     list_filter = ("name", "is_error")
     search_fields = ("user__username", "id")
-    private_fields = ("input", "result", "summary")
+    private_fields = ("input", "result", "compact_result", "summary")
 
 
 @admin.register(SurfacedMemory)
@@ -108,3 +113,58 @@ class SurfacedMemoryAdmin(CuratedAdmin):
     list_display = ("short_id", "user", "turn", "memory", "rank", "score")
     search_fields = ("user__username",)
     private_fields = ("why", "parts")
+
+
+@admin.register(ComposedContext)
+class ComposedContextAdmin(CuratedAdmin):
+    """How large prompts were; what was in them is in their sections."""
+
+    list_display = (
+        "short_id", "user", "turn", "tokens", "counted_tokens", "history_tokens", "effort",
+        "composed_at",
+    )  # fmt: skip
+    list_filter = ("effort",)
+    search_fields = ("=id", "user__username", "=turn__id")
+    date_hierarchy = "composed_at"
+    private_fields = ("sections", "tools")
+
+
+@admin.register(ContextSection)
+class ContextSectionAdmin(CuratedAdmin):
+    list_display = ("short_id", "user", "segment", "name", "tokens", "private_length")
+    list_filter = ("name",)
+    search_fields = ("=id", "user__username", "=segment__id")
+    private_fields = ("text", "sha256")
+
+
+@admin.register(SubcorticalRecord)
+class SubcorticalRecordAdmin(CuratedAdmin):
+    list_display = (
+        "short_id", "user", "turn", "by", "reason", "complexity", "took_ms", "made_at",
+    )  # fmt: skip
+    list_filter = ("by", "complexity", "reason")
+    search_fields = ("=id", "user__username", "=turn__id")
+    date_hierarchy = "made_at"
+    private_fields = ("phrases", "entities", "offered_ids", "kept_ids")
+
+
+@admin.register(Observation)
+class ObservationAdmin(CuratedAdmin):
+    list_display = (
+        "short_id", "user", "segment", "action", "severity", "turn_number", "expires_after_turn",
+        "shown_count", "private_length", "created_at",
+    )  # fmt: skip
+    list_filter = ("action", "severity")
+    search_fields = ("=id", "user__username", "=segment__id")
+    date_hierarchy = "created_at"
+    private_fields = ("failure", "guidance", "evidence_ids")
+
+
+@admin.register(CompactionBrief)
+class CompactionBriefAdmin(CuratedAdmin):
+    list_display = (
+        "short_id", "user", "segment", "count", "covered_to_position", "covered_to_at",
+        "private_length", "updated_at",
+    )  # fmt: skip
+    search_fields = ("=id", "user__username", "=segment__id")
+    private_fields = ("text",)

@@ -120,7 +120,7 @@ class ContextOut(serializers.Serializer):
 class TurnContext(APIView):
     @extend_schema(operation_id="turns_context", responses=ContextOut)
     def get(self, request: UserRequest, turn_id: UUID) -> Response:
-        """What MIRA saw when she answered: the prompt by sections, what stood around it, its cost."""
+        """What MIRA saw when she answered: the prompt by sections, what stood around it, cost."""
         return Response(_presented(context_selectors.seen(request.user, turn_id)))
 
 
