@@ -7,6 +7,10 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo, available_timezones
 
 UTC = ZoneInfo("UTC")
+_PLACES = (
+    "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe",
+    "Indian", "Pacific",
+)  # fmt: skip
 
 
 @functools.cache
@@ -16,6 +20,22 @@ def _names() -> frozenset[str]:
 
 def is_known(name: str) -> bool:
     return name in _names()
+
+
+@functools.cache
+def listed() -> tuple[str, ...]:
+    """The names to choose from: places, not the aliases of old."""
+    return (*sorted(name for name in _names() if name.split("/")[0] in _PLACES), "UTC")
+
+
+def find(said: str) -> str | None:
+    """The zone a person means by its name or by its city, however written; None if unclear."""
+    wanted = "_".join(said.split()).casefold()
+    by_name = [name for name in _names() if name.casefold() == wanted]
+    by_city = [name for name in listed() if name.rpartition("/")[2].casefold() == wanted]
+    if by_name:
+        return by_name[0]
+    return by_city[0] if len(by_city) == 1 else None
 
 
 def zone(name: str) -> ZoneInfo:

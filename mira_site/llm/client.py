@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
+from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
@@ -61,6 +62,11 @@ def is_configured() -> bool:
     address of a server that may not want one.
     """
     return bool(settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL) or keys.is_in_scope()
+
+
+def provider_host() -> str:
+    """Where calls go, and keys with them."""
+    return urlsplit(settings.ANTHROPIC_BASE_URL or constants.DEFAULT_BASE_URL).hostname or ""
 
 
 def complete(request: ModelRequest, *, should_stop: Callable[[], bool] | None = None) -> Finished:

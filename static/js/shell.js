@@ -47,7 +47,7 @@ function startDialogs() {
 function forgetOnSignOut() {
   document.querySelector("[data-sign-out]")?.addEventListener("submit", () => {
     for (const key of Object.keys(localStorage)) {
-      if (key.startsWith("mira.draft.") || key.startsWith("mira.outbox.")) localStorage.removeItem(key);
+      if (/^mira\.(draft\.|outbox\.|theme\.unsaved$)/.test(key)) localStorage.removeItem(key);
     }
   });
 }

@@ -1,5 +1,9 @@
-// The theme switch: auto follows the device, the other two are kept on this device.
+// The theme switch: auto follows the device. The choice is the account's; this device keeps it too,
+// for the pages before sign-in and until the server has heard of it.
+import { patch } from "mira/api";
+
 const KEY = "mira.theme";
+const UNSAVED = "mira.theme.unsaved";
 
 function current() {
   return document.documentElement.dataset.theme ?? "auto";
@@ -8,6 +12,40 @@ function current() {
 function apply(choice) {
   if (choice === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = choice;
+}
+
+/** Kept on the device at once and on the account as soon as it can be reached. */
+function keep(choice) {
+  try {
+    localStorage.setItem(KEY, choice);
+    if ("account" in document.documentElement.dataset) localStorage.setItem(UNSAVED, choice);
+  } catch {
+    // Storage is off: the account alone has it.
+  }
+  save(choice);
+}
+
+function save(choice) {
+  if (!("account" in document.documentElement.dataset)) return;
+  patch("/api/v1/me/", { settings: { theme: choice === "auto" ? "system" : choice } }).then(
+    () => {
+      try {
+        if (localStorage.getItem(UNSAVED) === choice) localStorage.removeItem(UNSAVED);
+      } catch {
+        // Storage is off: there is nothing to take back.
+      }
+    },
+    () => undefined, // Told with the next page.
+  );
+}
+
+function saveLeftOver() {
+  try {
+    const choice = localStorage.getItem(UNSAVED);
+    if (choice) save(choice);
+  } catch {
+    // Storage is off: nothing was left over.
+  }
 }
 
 function show(group) {
@@ -25,11 +63,7 @@ export function startTheme() {
       const choice = event.target.closest("[data-theme-choice]")?.dataset.themeChoice;
       if (!choice) return;
       apply(choice);
-      try {
-        localStorage.setItem(KEY, choice);
-      } catch {
-        // Storage is off: the choice lasts until the page is left.
-      }
+      keep(choice);
       showAll();
     });
   }
@@ -38,5 +72,6 @@ export function startTheme() {
     apply(event.newValue ?? "auto");
     showAll();
   });
+  saveLeftOver();
   showAll();
 }
