@@ -212,19 +212,20 @@ def _flat(text: str) -> str:
 # --- What is kept of it ------------------------------------------------------------------------
 def record(turn: Turn, prepared: Prepared) -> None:
     """Keep what was understood, for the page that shows it; a retry replaces it."""
-    by = SubcorticalRecord.By.MODEL if prepared.by_model else SubcorticalRecord.By.RULE
-    SubcorticalRecord.objects.update_or_create(
-        turn=turn,
-        defaults={
-            "user_id": turn.user_id,
-            "phrases": list(prepared.phrases),
-            "entities": list(prepared.names),
-            "offered_ids": [str(one) for one in prepared.offered_ids],
-            "kept_ids": [str(one) for one in prepared.kept_ids],
-            "complexity": prepared.complexity,
-            "by": by,
-            "reason": prepared.reason,
-            "took_ms": prepared.took_ms,
-            "made_at": timezone.now(),
-        },
+    made = {
+        "phrases": list(prepared.phrases),
+        "entities": list(prepared.names),
+        "offered_ids": [str(one) for one in prepared.offered_ids],
+        "kept_ids": [str(one) for one in prepared.kept_ids],
+        "complexity": prepared.complexity,
+        "by": SubcorticalRecord.By.MODEL if prepared.by_model else SubcorticalRecord.By.RULE,
+        "reason": prepared.reason,
+        "took_ms": prepared.took_ms,
+        "made_at": timezone.now(),
+    }
+    SubcorticalRecord.objects.bulk_create(
+        [SubcorticalRecord(turn=turn, user_id=turn.user_id, **made)],
+        update_conflicts=True,
+        unique_fields=["turn"],
+        update_fields=list(made),
     )
