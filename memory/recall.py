@@ -240,9 +240,8 @@ class _Matches:
         near = self._pool.likeness(rows) >= ALIKE_COSINE
         also: dict[int, list[UUID]] = {}  # by place in `rows`: those that stand back for it
         for place, row in enumerate(rows):
-            first = next(
-                (one for one in also if near[one, place] and self._says(rows[one], row)), -1
-            )
+            likes = (one for one in np.flatnonzero(near[place, :place]).tolist() if one in also)
+            first = next((one for one in likes if self._says(rows[one], row)), -1)
             if first >= 0:
                 also[first].append(self._pool.ids[row])
             elif len(also) < count:
