@@ -34,7 +34,8 @@ KNOWN_RECALLED = 12  # of them by recall before the merely near ones
 KNOWN_FLOOR = 0.15  # cosine under which a memory has nothing to do with what was said
 DUPLICATE_NEIGHBOURS = 5  # stored memories looked at for each new one; spec memory 3.6
 
-QUERY_MAX_CHARS = 2_000  # of each query; the embedding reads about the first 1,000
+QUESTION_MAX_CHARS = 10_000  # of what is asked for a context; spec recall 1.1
+QUERY_MAX_CHARS = 2_000  # of it that is searched for; the embedding reads about the first 1,000
 QUERIES_MAX = 6  # in one recall; each costs an embedding and a multiplication a memory
 TERMS_MAX = 32  # words of all queries together, the longest kept; below 63, one bit each
 CANDIDATES_PER_LEG = 100  # by meaning and by words, of all phrases together; docs/recall.md

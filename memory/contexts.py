@@ -18,6 +18,7 @@ from memory import (
     fingerprints,
     naming,
     past,
+    places,
     recall,
     rendering,
     short_ids,
@@ -89,7 +90,8 @@ def recall_context(
     first = asking(wing=wing)
     used, elsewhere = "", NOTHING
     if wing is not None and not _is_good(first):
-        used, elsewhere = _fallen_back(asking, fallback_wings)
+        others = [one for one in fallback_wings if places.same(one) != places.same(wing)]
+        used, elsewhere = _fallen_back(asking, others)
     filled = context(
         sorted([*first.items, *elsewhere.items], key=lambda one: -weight(one)),
         budget_tokens=budget_tokens,

@@ -20,18 +20,21 @@ from pydantic import (
 )
 
 from memory import places
+from memory.causality import CHAIN_DEPTH, CHAIN_DEPTH_MAX
 from memory.constants import (
     BUDGET_TOKENS,
     BUDGET_TOKENS_MAX,
     PLACE_MAX_CHARS,
+    QUESTION_MAX_CHARS,
     RECALL_LIMIT_MAX,
+    TEXT_LENGTH,
+    TEXT_MIN_CHARS,
+    TIMELINE_LIMIT,
+    TIMELINE_LIMIT_MAX,
+    VERBATIM_MAX_CHARS,
 )
 
-QUERY_MAX_CHARS = 10_000  # spec recall 1.1
-CONTENT_MAX_CHARS = 65_536  # spec recall 1.1
 METRICS_MAX_BYTES = 10_000  # spec recall 1.1
-TIMELINE_MAX = 1_000  # spec recall 5.6
-CHAIN_DEPTH_MAX = 10  # spec recall 5.2
 FALLBACK_WINGS_MAX = 10
 
 MemoryType = Literal["fact", "preference", "decision", "session_note", "debug_log"]
@@ -75,6 +78,13 @@ def _object(value: Any) -> Any:
     return found
 
 
+def _content(value: str) -> str:
+    text = value.replace("\x00", "").strip()
+    if not TEXT_MIN_CHARS <= len(text) <= VERBATIM_MAX_CHARS:
+        raise ValueError(TEXT_LENGTH)
+    return text
+
+
 def _place(value: str) -> str:
     name = places.tidy(value)
     if not name:
@@ -103,6 +113,13 @@ Metrics = Annotated[
     BeforeValidator(_object),
     WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}]}),
 ]
+Content = Annotated[
+    str,
+    AfterValidator(_content),
+    WithJsonSchema(
+        {"type": "string", "minLength": TEXT_MIN_CHARS, "maxLength": VERBATIM_MAX_CHARS}
+    ),
+]
 MemoryId = Annotated[str, StringConstraints(strip_whitespace=True, min_length=8, max_length=60)]
 
 ID_HELP = (
@@ -125,9 +142,7 @@ class Nothing(Arguments):
 
 
 class Store(Arguments):
-    content: str = Field(
-        min_length=1,
-        max_length=CONTENT_MAX_CHARS,
+    content: Content = Field(
         description="What to remember, self-contained: with names and absolute dates instead of "
         "'she', 'there' or 'tomorrow'. One subject for each memory.",
     )
@@ -150,7 +165,7 @@ class Store(Arguments):
 class Recall(Arguments):
     query: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
         min_length=1,
-        max_length=QUERY_MAX_CHARS,
+        max_length=QUESTION_MAX_CHARS,
         description="What to look for, as a question or in a few words.",
     )
     budget: _number(1, BUDGET_TOKENS_MAX) = Field(  # type: ignore[valid-type]
@@ -174,7 +189,7 @@ class Load(Arguments):
 class CausalChain(Arguments):
     id: MemoryId = Field(description=ID_HELP)
     max_depth: _number(1, CHAIN_DEPTH_MAX) = Field(  # type: ignore[valid-type]
-        default=5, description="How many steps back at most."
+        default=CHAIN_DEPTH, description="How many steps back at most."
     )
     include_consequences: bool = Field(
         default=False, description="Whether to follow what came of it, too."
@@ -188,8 +203,8 @@ class Timeline(Arguments):
     until: str | None = Field(default=None, max_length=40, description=MOMENT_HELP)
     type: MemoryType | None = Field(default=None, description="Only memories of this kind.")
     order: Literal["newest", "oldest"] = Field(default="newest", description="Which comes first.")
-    limit: _number(1, TIMELINE_MAX) = Field(  # type: ignore[valid-type]
-        default=100, description="How many memories at most."
+    limit: _number(1, TIMELINE_LIMIT_MAX) = Field(  # type: ignore[valid-type]
+        default=TIMELINE_LIMIT, description="How many memories at most."
     )
     cursor: str | None = Field(
         default=None,

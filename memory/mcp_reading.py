@@ -42,6 +42,13 @@ from mira_site.prompts import quoted
 WINGS_SHOWN = 20  # spec recall 5.7
 PAST = ' past="yes"'
 NOTHING = "Nothing is remembered about this. Say so, or ask with other words."
+NOTHING_HERE = (
+    "Nothing is remembered about this there. mira_status tells which wings and rooms there are; "
+    "without a wing and a room, everything is searched."
+)
+NO_ENTRIES = (
+    "There is nothing like that in this wing. mira_status tells which wings and rooms there are."
+)
 TOO_SMALL = "Something is remembered about this, but nothing fits into the budget. Raise it."
 NOT_SHOWN = (
     "This memory may not come up now: it has expired, or the person has hidden it or has yet to "
@@ -71,11 +78,13 @@ def recall(user: User, asked: Recall, *, now: datetime) -> Answer:
         left_out=len(found.left_out),
         items=[_item(item) for item in found.items],
     )
-    return Answer(text=found.text or _why_empty(found), result=result)
+    return Answer(text=found.text or _why_empty(asked, found), result=result)
 
 
-def _why_empty(found: RecallContext) -> str:
-    return TOO_SMALL if found.left_out else NOTHING
+def _why_empty(asked: Recall, found: RecallContext) -> str:
+    if found.left_out:
+        return TOO_SMALL
+    return NOTHING_HERE if asked.wing or asked.room else NOTHING
 
 
 def _item(item: ContextItem) -> RecalledItem:
@@ -226,7 +235,7 @@ def when(user: User, asked: Timeline, *, now: datetime) -> Answer:
     ]
     result = TimelineResult(items=entries, next_cursor=page.next_cursor)
     if not entries:
-        return Answer(text="Nothing is remembered here for that time.", result=result)
+        return Answer(text=NO_ENTRIES, result=result)
     zone = accounts.zone(user)
     lines = [
         f'<memory id="{entry.id}" said_at="{entry.said_at.astimezone(zone):%Y-%m-%d %H:%M}" '

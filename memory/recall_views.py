@@ -17,7 +17,7 @@ from memory import pages, places, selectors
 from memory.constants import (
     BUDGET_TOKENS,
     BUDGET_TOKENS_MAX,
-    QUERY_MAX_CHARS,
+    QUESTION_MAX_CHARS,
     RECALL_LIMIT_MAX,
 )
 from memory.places import Wing
@@ -100,8 +100,8 @@ class RecallForm(forms.Form):
     q = forms.CharField(
         label="Your question",
         required=False,
-        max_length=QUERY_MAX_CHARS,
-        error_messages={"max_length": f"Ask in at most {QUERY_MAX_CHARS:,} characters."},
+        max_length=QUESTION_MAX_CHARS,
+        error_messages={"max_length": f"Ask in at most {QUESTION_MAX_CHARS:,} characters."},
         widget=forms.TextInput(
             attrs={
                 "type": "search",

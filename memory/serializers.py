@@ -21,6 +21,7 @@ from memory.constants import (
     MEMORY_TYPES,
     PLACE_MAX_CHARS,
     QUERY_MAX_CHARS,
+    QUESTION_MAX_CHARS,
     RECALL_LIMIT_MAX,
     TEXT_LENGTH,
     TEXT_MIN_CHARS,
@@ -246,7 +247,7 @@ OUT_OF_RANGE = f"Give a budget from {BUDGET_TOKENS_MIN} to {BUDGET_TOKENS_MAX:,}
 
 
 class RecallRequest(serializers.Serializer):
-    query = serializers.CharField(max_length=QUERY_MAX_CHARS)
+    query = serializers.CharField(max_length=QUESTION_MAX_CHARS)
     budget = serializers.IntegerField(
         required=False,
         default=BUDGET_TOKENS,

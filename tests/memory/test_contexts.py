@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory import selectors
+from memory import contexts, selectors
 from memory.models import Annotation, MemoryLink, Trust
 from mira_site import embeddings, tokens
 from mira_site.errors import EmbeddingsUnavailable
@@ -97,6 +97,22 @@ def test_a_wing_without_an_answer_falls_back_and_says_where_it_came_from(as_alic
     direct = asked(as_alice, query, wing="harbour", fallback_wings=["office"])
     assert (texts(direct), direct.wing) == (texts(fallen), "")
     assert "wing=" not in direct.text
+
+
+def test_a_wing_never_falls_back_on_itself(as_alice):
+    for text in (
+        "Following the outage in March the team moved the database to a larger machine.",
+        "We decided to use PostgreSQL because it has pgvector. Assigned to Jean.",
+        "The database answers slow queries in 12 seconds.",
+        "We looked at the logs for an hour.",
+    ):
+        MemoryFactory(user=as_alice, text=text, wing="Office")
+    query = "Where does Jean live?"
+    alone = asked(as_alice, query, wing="office")
+    (item,) = alone.items
+    assert item.factors.relevance < contexts.FALLBACK_BELOW
+    both = asked(as_alice, query, wing="office", fallback_wings=["OFFICE", "attic"])
+    assert (both.text, both.wing) == (alone.text, "")
 
 
 def test_a_room_narrows_and_the_fallback_keeps_to_it(as_alice):

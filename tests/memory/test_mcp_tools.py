@@ -130,6 +130,7 @@ def test_a_type_that_there_is_not_is_an_error_and_nothing_is_stored(me, call):
         ({"wing": "home"}, "content"),
         ({"content": GARDEN}, "wing"),
         ({"content": "", "wing": "home"}, "content"),
+        ({"content": " x\x00 ", "wing": "home"}, "content"),
         ({"content": "x" * 65_537, "wing": "home"}, "content"),
         ({"content": GARDEN, "wing": "a/b"}, "wing"),
         ({"content": GARDEN, "wing": "w" * 101}, "wing"),
@@ -187,6 +188,14 @@ def test_a_budget_out_of_range_is_an_error(call, budget):
 def test_nothing_remembered_is_said_honestly(call):
     text, values = call("mira_recall", query="quantum chromodynamics")
     assert text.startswith("Nothing is remembered") and values["items"] == []
+
+
+def test_a_place_that_holds_nothing_leads_to_those_there_are(me, call):
+    MemoryFactory(user=me, text=GARDEN, wing="home")
+    for name, more in (("mira_recall", {"query": "beehives"}), ("mira_timeline", {})):
+        text, values = call(name, wing="hmoe", **more)
+        assert "mira_status tells which wings and rooms there are" in text
+        assert values["items"] == []
 
 
 def test_a_question_may_be_long(me, call):
