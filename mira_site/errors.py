@@ -38,6 +38,19 @@ class MiraError(Exception):
     retryable = False
 
 
+def is_retryable(code: str) -> bool:
+    """Whether the same again may go well, by an error's code; of an unknown one nothing is known
+    that speaks against it.
+    """
+    classes = [MiraError]
+    while classes:
+        one = classes.pop()
+        if one.__dict__.get("code") == code:
+            return one.retryable
+        classes += one.__subclasses__()
+    return True
+
+
 class RequestError(MiraError):
     """The caller can fix it. `fields` names the bad inputs, where there are any."""
 

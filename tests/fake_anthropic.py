@@ -31,6 +31,7 @@ from typing import Any, Self
 from tests import messages_api
 
 HANG_LIMIT_S = 120
+LOOKBACK_BLOCKS = 20  # of a prompt, before a breakpoint, in which a kept prefix is looked for
 
 
 Piece = tuple[str, tuple[str, ...], Mapping[str, Any]]
@@ -164,7 +165,8 @@ class FakeAnthropic:
         self.is_closing = threading.Event()
         self.connections = 0
         self._scripts: dict[str, list[Plan]] = {}
-        self._cached: set[tuple[str, str]] = set()
+        self._limits: dict[str, int] = {}
+        self._cached: set[str] = set()
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"fake": self})
         self._server = _Server(("127.0.0.1", port), handler)
@@ -184,8 +186,13 @@ class FakeAnthropic:
     def on(self, target: str) -> Target:
         return Target(self._scripts.setdefault(target, []), target)
 
+    def takes_prompts_up_to(self, tokens: int, tier: str = "reply") -> None:
+        """Longer ones are refused, as a model refuses what does not fit its window."""
+        self._limits[tier] = tokens
+
     def forget(self) -> None:
-        """Scripts, requests and the prompt cache."""
+        """Scripts, limits, requests and the prompt cache."""
+        self._limits.clear()
         self.requests.clear()
         self._scripts.clear()
         self._cached.clear()
@@ -199,6 +206,10 @@ class FakeAnthropic:
             self.requests.append(seen)
             if problem := messages_api.refusal(seen.json, self.refuses_forced_tools):
                 return Plan(status=400, message=problem)
+            size, most = messages_api.prompt_tokens(seen.json), self._limits.get(seen.tier)
+            if most is not None and size > most:
+                problem = f"prompt is too long: {size} tokens > {most} maximum"
+                return Plan(status=400, message=problem)
             for name in (seen.job, seen.tier):
                 plans = self._scripts.get(name or "", [])
                 if plans:
@@ -208,23 +219,27 @@ class FakeAnthropic:
     def usage_for(self, body: Mapping[str, Any]) -> dict[str, int]:
         """As the API counts: read up to the longest prefix kept before, written up to a breakpoint.
 
-        The smallest prompt that is kept is not imitated: here short ones are kept too.
+        A kept prefix is found if it ends at a breakpoint or in the blocks before one, and if it was
+        sent with the same effort. The smallest prompt that is kept is not imitated: here short ones
+        are kept too.
         """
-        read = marked = total = 0
-        digest = hashlib.sha256()
-        prefixes: list[tuple[str, str]] = []
+        effort = (body.get("output_config") or {}).get("effort", "")
+        digest = hashlib.sha256(f"{body['model']} {effort}".encode())
+        ends: list[tuple[str, int]] = []
+        marks: list[int] = []
+        total = read = 0
+        for place, (text, is_breakpoint) in enumerate(messages_api.prompt_parts(body)):
+            digest.update(text.encode())
+            total += messages_api.tokens(text)
+            ends.append((digest.hexdigest(), total))
+            if is_breakpoint:
+                marks.append(place)
         with self._lock:
-            for text, is_breakpoint in messages_api.prompt_parts(body):
-                digest.update(text.encode())
-                total += -(-len(text) // 3)
-                prefix = (body["model"], digest.hexdigest())
-                if prefix in self._cached:
-                    read = total
-                if is_breakpoint:
-                    marked = total
-                    prefixes.append(prefix)
-            self._cached.update(prefixes)
-        read = min(read, marked)
+            for mark in marks:
+                seen = ends[max(0, mark - LOOKBACK_BLOCKS) : mark + 1]
+                read = max([read, *(at for prefix, at in seen if prefix in self._cached)])
+            self._cached.update(ends[mark][0] for mark in marks)
+        marked = ends[marks[-1]][1] if marks else 0
         return {
             "input_tokens": total - marked,
             "cache_read_input_tokens": read,

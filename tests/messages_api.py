@@ -98,6 +98,14 @@ def prompt_parts(body: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
         yield json.dumps([place, plain], sort_keys=True), "cache_control" in part
 
 
+def tokens(text: str) -> int:
+    return -(-len(text) // 3)
+
+
+def prompt_tokens(body: Mapping[str, Any]) -> int:
+    return sum(tokens(text) for text, _ in prompt_parts(body))
+
+
 def smallest(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> Any:
     """The smallest value a JSON schema of pydantic allows."""
     known = schema.get("$defs", {}) if definitions is None else definitions

@@ -1,0 +1,26 @@
+// What a person can do where a limit was met: go on with an answer, or let a part rest.
+import { post } from "mira/api";
+import { h } from "mira/dom";
+import { toast } from "mira/toast";
+
+/** The line under an answer that met the limit of its length. The events of the new turn do the rest. */
+export function limitNote(turn) {
+  const button = h("button", { class: "button button--small", type: "button", data: { retry: "" }, text: "Continue" });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      await post(`/api/v1/turns/${turn}/continue/`);
+    } catch (error) {
+      toast(error.message, { kind: error.status === 409 ? "info" : "bad" });
+      button.disabled = false;
+    }
+  });
+  return h("div", { class: "reply-note reply-note--limit", data: { limit: "" } }, h("span", { text: "The answer reached its limit." }), button);
+}
+
+/** For a conversation that the model cannot take in any more: the menu's own “Let this rest”. */
+export function restButton() {
+  const button = h("button", { class: "button button--small", type: "button", data: { retry: "" }, text: "Let this part rest" });
+  button.addEventListener("click", () => document.querySelector("[data-collapse]")?.click());
+  return button;
+}
