@@ -139,15 +139,15 @@ class Messages(APIView):
     def get(self, request: UserRequest) -> Response:
         """The thread, newest first. `next` leads to older, `previous` to newer messages.
 
-        `at` gives the page around one message.
+        `at` gives the page around one message, or around what was said at a date.
         """
         query = shapes.MessagesQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         wanted = query.validated_data
         size = wanted.get("page_size", PAGE_SIZE)
-        if "at" in wanted:
-            position = selectors.message(request.user, wanted["at"]).position
-            page = paging.around(selectors.messages(request.user), position, size)
+        sought = selectors.message_at(request.user, wanted["at"]) if "at" in wanted else None
+        if sought is not None:
+            page = paging.around(selectors.messages(request.user), sought.position, size)
         else:
             page = paging.page(
                 selectors.messages(request.user), wanted.get("before"), wanted.get("after"), size
@@ -155,6 +155,7 @@ class Messages(APIView):
         return Response(
             {
                 "results": [presenting.message(row) for row in page.rows],
+                "at": str(sought.pk) if sought is not None else None,
                 "next": page.older_url(request, size),
                 "previous": page.newer_url(request, size),
             }

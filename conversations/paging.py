@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import QuerySet
@@ -12,6 +13,7 @@ from rest_framework import serializers
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
+from conversations import presenting
 from conversations.constants import PAGE_SIZE, PAGE_SIZE_MAX
 from conversations.models import Message
 
@@ -48,6 +50,18 @@ def page(messages: QuerySet[Message], before: int | None, after: int | None, siz
     older = messages if before is None else messages.filter(position__lt=before)
     found = list(older[: size + 1])
     return Page(rows=found[:size], has_older=len(found) > size, has_newer=before is not None)
+
+
+def newest(messages: QuerySet[Message]) -> dict[str, Any]:
+    """The first page as `GET messages/` would give it, for a page that shows it at once."""
+    first = page(messages, None, None, PAGE_SIZE)
+    older = {"before": first.rows[-1].position, "page_size": PAGE_SIZE} if first.has_older else None
+    return {
+        "results": [presenting.message(row) for row in first.rows],
+        "at": None,
+        "next": f"/api/v1/messages/?{urlencode(older)}" if older else None,
+        "previous": None,
+    }
 
 
 def around(messages: QuerySet[Message], position: int, size: int) -> Page:

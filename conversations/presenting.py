@@ -102,6 +102,7 @@ def message(row: Message) -> dict[str, Any]:
     answered = row.role == Message.Role.ASSISTANT and row.turn is not None
     return {
         "id": str(row.pk),
+        "position": row.position,
         "role": row.role,
         "text": row.text,
         "content": row.content,
@@ -109,6 +110,8 @@ def message(row: Message) -> dict[str, Any]:
         "edited_at": iso(row.edited_at),
         "segment": segment_label(row.segment),
         "turn": str(row.turn_id) if row.turn_id else None,
+        "turn_status": row.turn.status if row.turn else None,
+        "error": error(row.turn) if row.turn else None,
         "is_partial": row.is_partial,
         "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
         "tools": tools(row.turn.tool_calls.all()) if answered and row.turn else [],

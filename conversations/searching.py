@@ -12,7 +12,12 @@ from django.db.models import F, Model, QuerySet
 from pgvector.django import CosineDistance
 
 from conversations import selectors
-from conversations.constants import SEARCH_MESSAGES, SEARCH_SEGMENT_DISTANCE, SEARCH_SEGMENTS
+from conversations.constants import (
+    SEARCH_CANDIDATES,
+    SEARCH_MESSAGES,
+    SEARCH_SEGMENT_DISTANCE,
+    SEARCH_SEGMENTS,
+)
 from conversations.models import Message, Segment
 from mira_site import embeddings
 from mira_site.accounts.models import User
@@ -38,12 +43,21 @@ def search(
 ) -> Found:
     """Words in web-search syntax ("quoted phrase", or, -not), segments by meaning.
 
+    Of what holds the words the newest are ranked, so that a word said in every message costs no
+    more in a long thread than in a short one.
+
     `since` and `until` bound when it was said, both inclusive. What is off the record is not found.
     """
     words = SearchQuery(query, config="english", search_type="websearch")
-    rows = (
-        _within(selectors.messages(user), "created_at", since, until)
+    newest = (
+        _within(Message.objects.for_user(user), "created_at", since, until)
         .filter(search_vector=words, is_off_record=False)
+        .order_by("-position")
+        .values("pk")[:SEARCH_CANDIDATES]
+    )
+    rows = (
+        selectors.messages(user)
+        .filter(pk__in=newest)
         .annotate(
             rank=SearchRank(F("search_vector"), words),
             highlight=SearchHeadline(

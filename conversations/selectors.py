@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from conversations import presenting, stream
 from conversations.aftermath import what_came_of as what_came_of
@@ -22,8 +24,9 @@ from conversations.models import (
     Turn,
 )
 from conversations.types import Summary
+from memory import selectors as memory
 from mira_site.accounts.models import User
-from mira_site.errors import EventsUnavailable, NotFound
+from mira_site.errors import BadRequest, EventsUnavailable, NotFound
 
 Json = dict[str, Any]
 
@@ -76,6 +79,24 @@ def message(user: User, message_id: UUID) -> Message:
     return found
 
 
+def message_at(user: User, at: str) -> Message:
+    """The message of this id, or the first one said from this date or time on, on their own clock.
+
+    After the last one it is the last. Raises BadRequest, or NotFound in an empty thread.
+    """
+    with suppress(ValueError):
+        return message(user, UUID(at))
+    moment = memory.moment(user, at)
+    if moment is None:
+        detail = "Give the id of a message, or a date or time such as 2026-12-03."
+        raise BadRequest(detail, fields={"at": detail})
+    from_then_on = messages(user).filter(created_at__gte=moment).order_by("created_at", "position")
+    found: Message | None = from_then_on.first() or messages(user).first()
+    if found is None:
+        raise NotFound("Nothing was said yet.")
+    return found
+
+
 def came_up(user: User, turn_id: UUID) -> list[UUID]:
     """The memories that came up for the turn, best first, without what was only linked to them."""
     rows = SurfacedMemory.objects.for_user(user).filter(turn=turn_id).order_by("rank")
@@ -88,10 +109,13 @@ def came_up(user: User, turn_id: UUID) -> list[UUID]:
 
 def segments(user: User) -> QuerySet[Segment]:
     """All segments, newest first, with `message_count`."""
+    # Counted for each segment that is shown: a join would count those of the whole thread first.
+    inside = Message.objects.filter(segment=OuterRef("pk")).order_by().values("segment")
+    counted = Coalesce(Subquery(inside.annotate(n=Count("pk")).values("n")), 0)
     found: QuerySet[Segment] = (
         Segment.objects.for_user(user)
         .defer("embedding")
-        .annotate(message_count=Count("messages"))
+        .annotate(message_count=counted)
         .order_by("-opened_at", "-id")
     )
     return found

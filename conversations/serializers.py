@@ -20,7 +20,11 @@ class ChatRequest(serializers.Serializer):
 class MessagesQuery(serializers.Serializer):
     before = serializers.IntegerField(required=False, min_value=0)
     after = serializers.IntegerField(required=False, min_value=0)
-    at = serializers.UUIDField(required=False)
+    at = serializers.CharField(
+        required=False,
+        help_text="The page around this: a message's id, or an ISO 8601 date or time, on your own "
+        "clock; then around the first message said from then on.",
+    )
     page_size = serializers.IntegerField(required=False, min_value=1, max_value=200)
 
 
@@ -104,8 +108,15 @@ class FileOut(serializers.Serializer):
     url = serializers.CharField(help_text="Where its content is.")
 
 
+class ErrorOut(serializers.Serializer):
+    code = serializers.CharField()
+    detail = serializers.CharField()
+    retryable = serializers.BooleanField()
+
+
 class MessageOut(serializers.Serializer):
     id = serializers.UUIDField()
+    position = serializers.IntegerField(help_text="Its place in the thread; grows, with gaps.")
     role = serializers.ChoiceField(choices=Message.Role.choices)
     text = serializers.CharField()
     content = serializers.ListField(child=serializers.DictField())
@@ -113,6 +124,8 @@ class MessageOut(serializers.Serializer):
     edited_at = serializers.DateTimeField(allow_null=True)
     segment = SegmentLabel()
     turn = serializers.UUIDField(allow_null=True)
+    turn_status = serializers.ChoiceField(choices=Turn.Status.choices, allow_null=True)
+    error = ErrorOut(allow_null=True, help_text="Why the turn has no whole answer.")
     is_partial = serializers.BooleanField()
     surfaced = SurfacedOut(many=True)
     tools = ToolUsedOut(many=True)
@@ -121,6 +134,7 @@ class MessageOut(serializers.Serializer):
 
 class MessagePage(serializers.Serializer):
     results = MessageOut(many=True)
+    at = serializers.UUIDField(allow_null=True, help_text="The message that `at` asked for.")
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
 
@@ -137,12 +151,6 @@ class FoundSegmentOut(SegmentLabel):
 class SearchOut(serializers.Serializer):
     results = FoundOut(many=True)
     segments = FoundSegmentOut(many=True)
-
-
-class ErrorOut(serializers.Serializer):
-    code = serializers.CharField()
-    detail = serializers.CharField()
-    retryable = serializers.BooleanField()
 
 
 class UsageOut(serializers.Serializer):

@@ -7,13 +7,14 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 
-from conversations import selectors
+from conversations import paging, selectors
 from mira_site.accounts.types import SignedInRequest
 
 
 @login_required
 @never_cache
 def chat(request: SignedInRequest) -> HttpResponse:
-    return render(
-        request, "conversations/chat.html", {"chat_state": selectors.chat_state(request.user)}
-    )
+    state = selectors.chat_state(request.user)
+    if "at" not in request.GET:
+        state["page"] = paging.newest(selectors.messages(request.user))
+    return render(request, "conversations/chat.html", {"chat_state": state})

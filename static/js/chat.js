@@ -2,6 +2,8 @@
 import { get, patch, post } from "mira/api";
 import { Composer } from "mira/composer";
 import { History } from "mira/history";
+import { startKeyboard } from "mira/keyboard";
+import { LookBack } from "mira/lookback";
 import { Outbox } from "mira/outbox";
 import { Scroll } from "mira/scroll";
 import { Socket } from "mira/socket";
@@ -11,10 +13,10 @@ import { Turns } from "mira/turns";
 
 const BANNER_AFTER_MS = 2500; // a short hiccup is not worth a word
 const HEARD_MAX = 6;
+const MESSAGE_ID = /^#([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 const $ = (selector) => document.querySelector(selector);
 const state = JSON.parse($("#chat-state").textContent);
-const at = new URLSearchParams(location.search).get("at");
 const userId = state.user.id;
 
 /** A screen reader hears finished paragraphs, not every word as it appears. */
@@ -27,7 +29,7 @@ function announce(text) {
 }
 
 const thread = new Thread({ list: $("[data-thread]"), rest: $("[data-rest]"), announce });
-const scroll = new Scroll({ box: $("[data-scroller]"), content: $("[data-content]"), pill: $("[data-pill]") });
+const scroll = new Scroll({ box: $("[data-scroller]"), content: $("[data-content]"), pill: $("[data-pill]"), hasEnd: () => thread.reachesEnd });
 const history = new History({ thread, scroll, box: $("[data-scroller]"), top: $("[data-edge-top]"), bottom: $("[data-edge-bottom]") });
 
 const turns = new Turns({
@@ -58,8 +60,7 @@ let early = []; // events that came before the history was on the page
 
 function take(event) {
   if (!hasLoaded) early.push(event);
-  // In the middle of the past there is no place for what happens now; the pill leads there.
-  else if (history.reachesEnd) turns.take(event);
+  else turns.take(event);
 }
 
 const socket = new Socket("/ws/chat/", {
@@ -88,11 +89,7 @@ const composer = new Composer({
   userId,
   send: (text, files) => {
     outbox.add(text, files);
-    if (!history.reachesEnd) {
-      location.assign("/");
-      return;
-    }
-    scroll.toEnd();
+    toNow();
   },
   stop: () => turns.stop((frame) => socket.send(frame)),
 });
@@ -148,40 +145,94 @@ async function refresh(id) {
   }
 }
 
-async function load() {
-  const status = $("[data-loading]");
+/** What the address asks for: `/?at=` a message, a date or a time, or `/#` a message. */
+function asked() {
+  return new URLSearchParams(location.search).get("at") ?? MESSAGE_ID.exec(location.hash)?.[1] ?? null;
+}
+
+/** Show the message that was asked for, and tell a screen reader where it is. */
+function point(id, block) {
+  const found = thread.find(id);
+  if (!found) return scroll.toEnd();
+  for (const old of document.querySelectorAll(".entry--sought")) old.classList.remove("entry--sought");
+  found.element.classList.add("entry--sought");
+  found.article.tabIndex = -1;
+  scroll.show(found.element, block);
+  found.article.focus({ preventScroll: true });
+  return undefined;
+}
+
+/** Go to a place in the past: a message's id, a date or time, or START. False if there is none. */
+async function go(at) {
   try {
-    await history.open(at);
+    const id = await history.open(at);
+    if (id) point(id, id === at ? "center" : "start");
+    return true;
   } catch (error) {
-    if (at && error.status === 404) {
-      toast("That message is not here any more.");
+    toast(error.status === 404 ? "That message is not here any more." : error.message, { kind: error.status === 404 ? "info" : "bad" });
+    return false;
+  }
+}
+
+/** To what is said now. */
+async function toNow({ smooth = false } = {}) {
+  if (!history.reachesEnd) {
+    try {
       await history.open();
-    } else {
-      status.textContent = error.message;
-      const again = Object.assign(document.createElement("button"), { className: "button button--small", type: "button", textContent: "Try again" });
-      again.addEventListener("click", () => load());
-      status.append(" ", again);
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
       return;
     }
+    await turns.settleLast();
   }
+  scroll.toEnd({ smooth });
+}
+
+async function load() {
+  const status = $("[data-loading]");
+  const at = asked();
+  const isThere = at !== null && (await go(at));
+  try {
+    if (!isThere) await history.open(null, state.page);
+  } catch (error) {
+    status.textContent = error.message;
+    const again = Object.assign(document.createElement("button"), { className: "button button--small", type: "button", textContent: "Try again" });
+    again.addEventListener("click", () => load());
+    status.append(" ", again);
+    return;
+  }
+  state.page = null; // as it was when the page was made
   status.hidden = true;
   hasLoaded = true;
-  const target = at && thread.find(at);
-  if (target) {
-    target.element.classList.add("entry--sought");
-    scroll.show(target.element);
-    window.history.replaceState(null, "", "/");
-  } else scroll.toEnd();
+  if (isThere) window.history.replaceState(null, "", "/");
+  else scroll.toEnd();
   const waiting = early;
   early = [];
   if (state.open_turn) {
     outbox.accepted(state.open_turn.client_id);
-    if (history.reachesEnd) thread.upsert(state.open_turn.message);
+    thread.upsert(state.open_turn.message);
   }
   waiting.forEach(take);
-  if (!state.open_turn && history.reachesEnd) await turns.settleLast();
+  if (!state.open_turn) await turns.settleLast();
   showWelcome();
   outbox.flush();
+}
+
+/** Links into the conversation do not leave it. */
+function startLinks() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="/?at="]');
+    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    lookBack.close();
+    go(new URL(link.href).searchParams.get("at"));
+  });
+  window.addEventListener("hashchange", () => {
+    const at = asked();
+    if (!at) return;
+    window.history.replaceState(null, "", "/");
+    go(at);
+  });
 }
 
 function startRest() {
@@ -205,6 +256,7 @@ function startRest() {
 function tellZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const told = `mira.zone.${userId}`;
+  if ("fixedZone" in document.documentElement.dataset) return;
   if (!zone || zone === state.user.timezone || sessionStorage.getItem(told) === zone) return;
   patch("/api/v1/me/", { timezone: zone }).then(
     () => sessionStorage.setItem(told, zone),
@@ -230,7 +282,7 @@ for (const starter of document.querySelectorAll("[data-starter]")) {
 $("[data-pill]").addEventListener("click", (event) => {
   if (history.reachesEnd) return;
   event.stopImmediatePropagation();
-  location.assign("/");
+  toNow();
 }, true);
 
 document.addEventListener("mira:deleted", (event) => {
@@ -238,6 +290,9 @@ document.addEventListener("mira:deleted", (event) => {
   showWelcome();
 });
 
+const lookBack = new LookBack({ dialog: $("[data-lookback]"), opener: $("[data-lookback-open]"), go, toNow });
+startKeyboard({ box: $("[data-scroller]"), go, toNow, lookBack });
+startLinks();
 fitKeyboard();
 startRest();
 tellZone();

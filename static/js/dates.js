@@ -3,6 +3,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-d
 const WEEKDAY = new Intl.DateTimeFormat(undefined, { weekday: "long" });
 const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
+const MONTH = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "short" });
 const MS_PER_DAY = 86_400_000;
 
@@ -22,6 +23,10 @@ export function dayLabel(date, now = new Date()) {
   if (days === 1) return "Yesterday";
   if (days > 1 && days < 6) return WEEKDAY.format(date);
   return date.getFullYear() === now.getFullYear() ? DAY.format(date) : DAY_OF_YEAR.format(date);
+}
+
+export function monthLabel(date) {
+  return MONTH.format(date);
 }
 
 export function clock(date) {

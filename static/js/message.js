@@ -91,6 +91,10 @@ export class ReplyView extends View {
     return this.message?.text ?? this.#growing.text;
   }
 
+  get isWriting() {
+    return this.article.getAttribute("aria-busy") === "true";
+  }
+
   /** An answer from the past. */
   static of(message) {
     const view = new ReplyView(message.turn);

@@ -7,11 +7,16 @@ export class Scroll {
   #pill;
   #isFollowing = true;
   #unseen = false;
+  #hasEnd;
 
-  /** `content` is watched for growth; `pill` is the button that leads back to the end. */
-  constructor({ box, content, pill }) {
+  /**
+   * `content` is watched for growth; `pill` is the button that leads back to the end; `hasEnd()`
+   * tells whether the newest message is on the page: there is nothing to follow elsewhere.
+   */
+  constructor({ box, content, pill, hasEnd }) {
     this.#box = box;
     this.#pill = pill;
+    this.#hasEnd = hasEnd;
     box.addEventListener("scroll", () => this.#look(), { passive: true });
     const follow = () => (this.#isFollowing ? this.#jump() : this.#look());
     new ResizeObserver(follow).observe(content);
@@ -33,9 +38,9 @@ export class Scroll {
 
   #look() {
     const distance = this.#distance();
-    this.#isFollowing = distance < NEAR_PX;
+    this.#isFollowing = distance < NEAR_PX && this.#hasEnd();
     if (this.#isFollowing) this.#unseen = false;
-    this.#pill.hidden = this.#isFollowing || (!this.#unseen && distance < this.#box.clientHeight);
+    this.#pill.hidden = this.#isFollowing || (this.#hasEnd() && !this.#unseen && distance < this.#box.clientHeight);
     this.#pill.querySelector("span").textContent = this.#unseen ? "New messages" : "To the end";
   }
 
@@ -65,9 +70,9 @@ export class Scroll {
     if (anchor?.isConnected) this.#box.scrollTop += anchor.getBoundingClientRect().top - before;
   }
 
-  show(element) {
+  show(element, block = "center") {
     this.#isFollowing = false;
-    element.scrollIntoView({ block: "center" });
+    element.scrollIntoView({ block });
     this.#look();
   }
 }

@@ -1,7 +1,11 @@
-// The conversation as a list: order, one view a message, dividers between days and segments.
+// The conversation as a list: order, one view a message, dividers between days and segments. A
+// stretch of it is on the page; whether that reaches the first and the newest message is told here.
 import { dayKey, dayLabel } from "mira/dates";
 import { h } from "mira/dom";
 import { ReplyView, SaidView } from "mira/message";
+
+const LATER_MAX = 200; // a jump to the end fetches what is older
+const UNANSWERED = { failed: "The answer could not be written.", interrupted: "The answer was interrupted.", stopped: "Stopped here." };
 
 function divider({ title, day, plain }) {
   const line = h("div", { class: `divider${title ? " divider--titled" : ""}` });
@@ -17,6 +21,9 @@ export class Thread {
   #views = []; // in order
   #segments = new Map(); // id -> the newest we know of it
   #announce;
+  #reachesEnd = true;
+  #later = []; // messages that came while the end was not on the page
+  #offstage = null; // the answer that is being written there
   reachesStart = false;
 
   constructor({ list, rest, announce }) {
@@ -27,6 +34,28 @@ export class Thread {
 
   get isEmpty() {
     return this.#views.length === 0;
+  }
+
+  get reachesEnd() {
+    return this.#reachesEnd;
+  }
+
+  /** When the end is shown again, what happened there meanwhile is put in its place. */
+  set reachesEnd(reaches) {
+    this.#reachesEnd = reaches;
+    if (!reaches) return;
+    const [later, written] = [this.#later, this.#offstage];
+    this.#later = [];
+    this.#offstage = null;
+    for (const message of later) if (!this.find(message.id)) this.upsert(message);
+    if (written && !this.#replyShown(written.turn)) this.#insertReply(written);
+    this.#redraw();
+  }
+
+  /** Where the stored messages on the page begin and end. */
+  get positions() {
+    const stored = this.#views.filter((view) => view.message);
+    return { first: stored.at(0)?.message.position, last: stored.at(-1)?.message.position };
   }
 
   /** The last message that is stored, as a view; undefined in an empty thread. */
@@ -43,18 +72,43 @@ export class Thread {
     return this.#views[0]?.article;
   }
 
+  get lastElement() {
+    return this.#views.at(-1)?.article;
+  }
+
   find(messageId) {
     return this.#views.find((view) => view.message?.id === messageId);
   }
 
   /** The answer of a turn, made right behind its question if there is none. */
   replyOf(turn) {
-    const there = this.#views.find((view) => view instanceof ReplyView && view.turn === turn);
+    const there = this.#replyShown(turn);
     if (there) return there;
+    if (this.#offstage?.turn === turn) return this.#offstage;
     const view = new ReplyView(turn, this.#announce);
-    const question = this.#views.findIndex((other) => other.message?.turn === turn);
-    this.#insert(view, question < 0 ? this.#views.length : question + 1);
+    if (this.#reachesEnd || this.#questionOf(turn) >= 0) this.#insertReply(view);
+    else this.#offstage = view;
     return view;
+  }
+
+  #replyShown(turn) {
+    return this.#views.find((view) => view instanceof ReplyView && view.turn === turn);
+  }
+
+  #questionOf(turn) {
+    return this.#views.findIndex((other) => other.message?.turn === turn);
+  }
+
+  #insertReply(view) {
+    const question = this.#questionOf(view.turn);
+    this.#insert(view, question < 0 ? this.#views.length : question + 1);
+  }
+
+  /** An answer that was never written says so; the newest one is asked about, see turns.js. */
+  #noteUnanswered(message) {
+    const text = UNANSWERED[message.turn_status];
+    if (!text || (message.role === "user" && this.#replyShown(message.turn))) return;
+    this.replyOf(message.turn).setNote(message.error?.detail || text, { kind: message.error ? "bad" : "quiet" });
   }
 
   /** Show a stored message where it belongs, or bring the shown one up to date. */
@@ -63,9 +117,14 @@ export class Thread {
     const shown = this.find(message.id);
     if (shown) shown.update(message);
     else {
-      const live = message.role === "assistant" && message.turn && this.#views.find((view) => view instanceof ReplyView && view.turn === message.turn);
+      const isAnswer = message.role === "assistant" && message.turn;
+      const live = isAnswer && (this.#replyShown(message.turn) ?? (this.#offstage?.turn === message.turn ? this.#offstage : null));
       if (live) live.complete(message);
-      else this.#place(message);
+      else if (this.#reachesEnd) {
+        this.#place(message);
+        this.#noteUnanswered(message);
+      }
+      if (!this.#reachesEnd) this.#later = [...this.#later, message].slice(-LATER_MAX);
     }
     this.#redraw();
   }
@@ -76,7 +135,7 @@ export class Thread {
     // An answer that is still being written has no date; it stays behind its own question.
     while (index > 0) {
       const before = this.#views[index - 1];
-      const isEarlier = before.message ? before.message.created_at <= message.created_at : before.turn !== message.turn;
+      const isEarlier = before.message ? before.message.position <= message.position : before.turn !== message.turn;
       if (isEarlier) break;
       index -= 1;
     }
@@ -103,8 +162,33 @@ export class Thread {
       this.#views.push(...views);
       this.#list.append(fragment);
     }
+    for (const message of fresh) this.#noteUnanswered(message);
     this.#redraw();
     return views.length;
+  }
+
+  /** Drop views on one side until `most` are left, as long as they are far: `isFar(element)`. */
+  trim(side, most, isFar) {
+    const isAbove = side === "above";
+    let count = 0;
+    while (this.#views.length - count > most) {
+      const view = isAbove ? this.#views[count] : this.#views.at(-1 - count);
+      if (!isFar(view.element) || view.element.querySelector(".said--editing")) break;
+      count += 1;
+    }
+    if (!count) return;
+    const gone = isAbove ? this.#views.splice(0, count) : this.#views.splice(-count);
+    if (isAbove) this.reachesStart = false;
+    else this.#leaveEnd(gone);
+    const hadFocus = gone.some((view) => view.element.contains(document.activeElement));
+    for (const view of gone) view.element.remove();
+    if (hadFocus) this.#list.closest("[tabindex]").focus({ preventScroll: true });
+    this.#redraw();
+  }
+
+  #leaveEnd(gone) {
+    if (this.#reachesEnd) this.#offstage = gone.find((view) => view.isWriting) ?? this.#offstage;
+    this.#reachesEnd = false;
   }
 
   /** Messages that were deleted, here or on another page. */
@@ -112,6 +196,7 @@ export class Thread {
     const gone = this.#views.filter((view) => view.message && ids.includes(view.message.id));
     for (const view of gone) view.element.remove();
     this.#views = this.#views.filter((view) => !gone.includes(view));
+    this.#later = this.#later.filter((message) => !ids.includes(message.id));
     if (gone.length) this.#redraw();
   }
 
@@ -121,6 +206,7 @@ export class Thread {
   }
 
   clear() {
+    this.#offstage = this.#views.find((view) => view.isWriting) ?? this.#offstage;
     this.#views = [];
     this.#list.replaceChildren();
     this.#redraw();
@@ -163,7 +249,7 @@ export class Thread {
 
   #redrawRest(last) {
     const segment = this.#segments.get(last?.segment?.id);
-    const rests = segment?.status === "collapsed";
+    const rests = segment?.status === "collapsed" && this.#reachesEnd;
     this.#rest.hidden = !rests;
     if (rests) this.#rest.textContent = segment.title ? `“${segment.title}” has come to rest, and is remembered.` : "This has come to rest, and is remembered.";
   }

@@ -159,6 +159,7 @@ export class Turns {
   /** After a page was loaded or came back: is the newest turn whole? */
   async settleLast() {
     if (this.running) return this.settle(this.running);
+    if (!this.#thread.reachesEnd) return undefined;
     const last = this.#thread.last?.message;
     if (last?.turn && (last.role === "user" || last.is_partial)) return this.settle(last.turn);
     return undefined;

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -23,8 +24,8 @@ SEGMENTS = "/api/v1/segments/"
 NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 MESSAGE_KEYS = {
-    "id", "role", "text", "content", "created_at", "edited_at", "segment", "turn", "is_partial",
-    "surfaced", "tools", "attachments",
+    "id", "position", "role", "text", "content", "created_at", "edited_at", "segment", "turn",
+    "turn_status", "error", "is_partial", "surfaced", "tools", "attachments",
 }  # fmt: skip
 TURN_KEYS = {
     "id", "status", "client_id", "attempt", "message", "reply", "surfaced", "usage", "model",
@@ -229,6 +230,32 @@ class TestMessages:
         assert page["next"]
         assert page["previous"]
 
+    def test_at_gives_the_page_around_what_was_said_first_at_a_date(self, api, me, thread):
+        me.timezone = "Pacific/Auckland"
+        me.save()
+        midnight = datetime(2026, 3, 2, tzinfo=ZoneInfo("Pacific/Auckland"))
+        for message in thread:
+            before = message.position <= thread[3].position
+            days = timedelta(seconds=-1) if before else timedelta(hours=message.position)
+            message.created_at = midnight + days
+            message.save()
+        page = api.get(MESSAGES, {"at": "2026-03-02", "page_size": 4}).json()
+        assert page["at"] == str(thread[4].pk)
+        assert self.ids(page) == [str(message.pk) for message in reversed(thread[3:7])]
+        later = api.get(MESSAGES, {"at": "2027-01-01T00:00:00Z", "page_size": 4}).json()
+        assert later["at"] == str(thread[-1].pk)
+        assert later["previous"] is None
+
+    def test_a_message_whose_answer_failed_says_so_for_ever(self, api, me):
+        turn = tell(me)
+        Turn.objects.filter(pk=turn.pk).update(
+            status="failed", error_code="llm_unavailable", error_detail="The model is away."
+        )
+        say(me, "And this?")
+        *_, failed = api.get(MESSAGES).json()["results"]
+        assert failed["turn_status"] == "failed"
+        assert failed["error"]["detail"] == "The model is away."
+
     def test_each_message_carries_its_segment_and_an_answer_what_surfaced(self, api, me):
         know(me, "Vera is allergic to nuts.")
         say(me, "What is Vera allergic to?")
@@ -259,7 +286,9 @@ class TestMessages:
         assert list(is_problem(api.get(MESSAGES, query), 400)["errors"]) == [field]
 
     def test_an_empty_thread_is_an_empty_page(self, api):
-        assert api.get(MESSAGES).json() == {"results": [], "next": None, "previous": None}
+        nothing = {"results": [], "at": None, "next": None, "previous": None}
+        assert api.get(MESSAGES).json() == nothing
+        is_problem(api.get(MESSAGES, {"at": "2026-01-01"}), 404)
 
 
 class TestSearch:
