@@ -131,6 +131,17 @@ class TurnRetry(APIView):
 
 
 class Messages(APIView):
+class TurnContinue(APIView):
+    @extend_schema(request=None, responses={202: shapes.TurnOut})
+    def post(self, request: UserRequest, turn_id: UUID) -> Response:
+        """Ask for the rest of an answer that met the limit of its length: a new turn.
+
+        Asked again for the same turn, it returns the one that was made.
+        """
+        turn = services.continue_turn(user=request.user, turn_id=turn_id)
+        return Response(presenting.turn(selectors.turn(request.user, turn.pk)), status=202)
+
+
     @extend_schema(
         operation_id="messages_list",
         parameters=[shapes.MessagesQuery],

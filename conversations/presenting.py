@@ -11,6 +11,7 @@ from conversations.models import Attachment, Message, Segment, SurfacedMemory, T
 from conversations.types import CameOf, Deleted
 from memory.types import ForgetReceipt, LinkedMemory, Memory, MemorySource, Recalled, SourceRef, Why
 
+from mira_site.errors import is_retryable
 
 def iso(at: datetime | None) -> str | None:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z") if at else None
@@ -114,6 +115,8 @@ def message(row: Message) -> dict[str, Any]:
         "error": error(row.turn) if row.turn else None,
         "is_partial": row.is_partial,
         "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
+        "is_cut": row.is_cut,
+        "is_off_record": row.is_off_record,
         "tools": tools(row.turn.tool_calls.all()) if answered and row.turn else [],
         "attachments": [
             attachment(file)
@@ -148,7 +151,11 @@ def error(turn: Turn) -> dict[str, Any] | None:
     """Why the turn has no whole answer; None while it runs or when it was answered or stopped."""
     if turn.status not in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         return None
-    return {"code": turn.error_code, "detail": turn.error_detail, "retryable": True}
+    return {
+        "code": turn.error_code,
+        "detail": turn.error_detail,
+        "retryable": is_retryable(turn.error_code),
+    }
 
 
 def usage(turn: Turn) -> dict[str, int]:
@@ -175,6 +182,8 @@ def turn(row: Turn) -> dict[str, Any]:
         "usage": usage(row),
         "model": row.model,
         "error": error(row),
+        "effort": row.effort,
+        "stop_reason": row.stop_reason,
         "created_at": iso(row.created_at),
     }
 

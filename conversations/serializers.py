@@ -138,6 +138,10 @@ class MessagePage(serializers.Serializer):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
 
+    is_cut = serializers.BooleanField(
+        help_text="The answer met the limit of its length; see turns/{id}/continue/."
+    )
+    is_off_record = serializers.BooleanField()
 
 class FoundOut(serializers.Serializer):
     message = MessageOut()
@@ -181,6 +185,8 @@ class ReplyOut(serializers.Serializer):
 
 
 class ChatOut(serializers.Serializer):
+    effort = serializers.CharField(help_text="low, medium or high; empty: the model's own.")
+    stop_reason = serializers.CharField(help_text="Why the model ended, in its words.")
     turn = serializers.UUIDField()
     status = serializers.ChoiceField(choices=Turn.Status.choices)
     reply = ReplyOut(allow_null=True)

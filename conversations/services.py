@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import structlog
 from django.db import IntegrityError, transaction
@@ -37,6 +37,8 @@ log = structlog.get_logger(__name__)
 def accept_message(
     *, user: User, text: str, client_id: UUID, file_ids: Sequence[UUID] = ()
 ) -> Turn:
+GO_ON = "Please go on."  # what a person says who asks for the rest of an answer
+
     """Store a message of the person, open its turn and queue it. Stored first, whatever follows.
 
     A message of files alone needs no text. The same `client_id` again returns the turn it made.
@@ -216,6 +218,35 @@ def collapse_now(*, user: User) -> Segment:
         raise Conflict("There is nothing to put to rest yet. Say something first.")
     if segment.turns.filter(status__in=Turn.OPEN).exists():
         raise Conflict("MIRA is still answering. Wait for the answer or stop it first.")
+def draw_veil(*, user: User) -> None:
+    """What is said from now on is off the record; see veil.draw. Raises Conflict."""
+    veil.draw(user, at=timezone.now())
+
+
+def lift_veil(*, user: User) -> None:
+    """Erase what was said off the record; see veil.lift. Lifting twice changes nothing."""
+    veil.lift(user, at=timezone.now())
+
+
+def continue_turn(*, user: User, turn_id: UUID) -> Turn:
+    """Ask for the rest of an answer that met its limit; once, however often it is asked.
+
+    Raises NotFound; Conflict if the answer is whole, or was followed by something else.
+    """
+    turn = selectors.turn(user, turn_id)
+    client_id = uuid5(turn.pk, "continue")
+    known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
+    if known is not None:
+        return known
+    if not turn.messages.filter(role=Message.Role.ASSISTANT, is_cut=True).exists():
+        raise Conflict("This answer is whole. Ask for more in your own words.")
+    if turn.thread.turns.filter(created_at__gt=turn.created_at).exists():
+        raise Conflict("The conversation has moved on since. Ask for the rest in your own words.")
+    if turn.segment.status != Segment.Status.ACTIVE:
+        raise Conflict("This part was put to rest. Ask for the rest in your own words.")
+    return accept_message(user=user, text=GO_ON, client_id=client_id)
+
+
     collapse.close(user=user, segment_id=segment.pk, at=timezone.now())
     try:
         tasks.collapse_segment.delay(str(user.pk), str(segment.pk))

@@ -91,6 +91,7 @@ def _last_words(history: Sequence[Message]) -> str:
 
 def record(
     turn: Turn, *, prepared: Prepared | None, composed: Composed | None, counted_tokens: int
+@transaction.atomic
 ) -> None:
     """Keep what was understood and what was sent, for the page that shows it.
 

@@ -78,7 +78,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
-    """Everything a trinket may look at. `now` is in the person's zone; `number` is the turn's."""
+    """Everything a trinket may look at. `now` is in the person's zone; `number` is the turn's.
+
+    `last_words` are the end of the answer before, where it met the limit of its length.
+    """
 
     person: PersonView
     now: datetime
@@ -94,6 +97,8 @@ class TurnContext:
     brief: CompactionBrief | None = None
 
 
+    last_words: str = ""
+    is_off_record: bool = False
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CameOf:
     """What came of a message: MIRA's answer to it, and the memories that rest on it."""

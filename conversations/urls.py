@@ -21,6 +21,7 @@ api: list[URLPattern | URLResolver] = [
     path("messages/", operations.Messages.as_view()),
     path("messages/search/", operations.MessageSearch.as_view()),
     path("messages/<uuid:message_id>/", operations.MessageDetail.as_view()),
+    path("turns/<uuid:turn_id>/continue/", operations.TurnContinue.as_view()),
     path("messages/<uuid:message_id>/what-came-of-it/", operations.MessageAftermath.as_view()),
     path("segments/", operations.Segments.as_view()),
     path("segments/collapse/", operations.SegmentCollapse.as_view()),

@@ -4,6 +4,7 @@ import { fileList } from "mira/attachments";
 import { clock, fullDate } from "mira/dates";
 import { copyButton, h, icon, star } from "mira/dom";
 import { surfacedItem } from "mira/feedback";
+import { limitNote } from "mira/limits";
 import { GrowingText, renderMarkdown } from "mira/render";
 
 const FOLD_AFTER = 1800; // characters of a person's message that are shown before "Show all"
@@ -116,6 +117,7 @@ export class ReplyView extends View {
     this.setTools([]);
     this.article.setAttribute("aria-busy", "true");
     this.setWaiting("Remembering");
+    this.#setLimit(false);
   }
 
   setWaiting(text) {
@@ -159,6 +161,13 @@ export class ReplyView extends View {
     this.article.removeAttribute("aria-busy");
     this.#wait.hidden = true;
     this.#thinking.hidden = true;
+    this.#setLimit(message.is_cut);
+  }
+
+  #setLimit(isCut) {
+    const shown = this.article.querySelector(":scope > [data-limit]");
+    if (isCut && !shown) this.#note.before(limitNote(this.turn));
+    else if (!isCut) shown?.remove();
   }
 
   /** Quiet lines: what tools were used for this answer. */
@@ -173,8 +182,9 @@ export class ReplyView extends View {
     this.#tools.hidden = false;
   }
 
-  /** The turn ended without a whole answer. `retry` is null where it cannot be run again. */
-  setNote(text, { kind = "quiet", retry = null } = {}) {
+  /** The turn ended without a whole answer. `retry` is null where it cannot be run again; `button`
+   * is another thing to do. */
+  setNote(text, { kind = "quiet", retry = null, button: other = null } = {}) {
     this.#rest();
     if (!this.message) this.#growing.end();
     this.#note.className = `reply-note reply-note--${kind}`;
@@ -197,7 +207,7 @@ export class ReplyView extends View {
 
   /** A later turn has begun: this one can no longer be run again. */
   forbidRetry() {
-    this.#note.querySelector("[data-retry]")?.remove();
+    for (const button of this.article.querySelectorAll(".reply-note [data-retry]")) button.remove();
   }
 
   /** These memories were forgotten, here or on another page. */

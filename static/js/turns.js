@@ -1,5 +1,6 @@
 // What happens during a turn: the events of conversations/events.py, applied to the thread.
 import { get, post } from "mira/api";
+import { restButton } from "mira/limits";
 import { toast } from "mira/toast";
 
 const SILENCE_MS = 20_000; // without an event for so long, the turn is asked how it is
@@ -131,7 +132,8 @@ export class Turns {
 
   #showFailure(turn, error) {
     const retry = error?.retryable ? () => this.retry(turn) : null;
-    this.#thread.replyOf(turn).setNote(error?.detail || "The answer could not be written.", { kind: "bad", retry });
+    const button = error?.code === "model_context_too_long" ? restButton() : null;
+    this.#thread.replyOf(turn).setNote(error?.detail || "The answer could not be written.", { kind: "bad", retry, button });
   }
 
   /** Ask how a turn is, and show it if it is over. Used where an event may have been missed. */

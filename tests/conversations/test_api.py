@@ -25,11 +25,12 @@ NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 MESSAGE_KEYS = {
     "id", "position", "role", "text", "content", "created_at", "edited_at", "segment", "turn",
-    "turn_status", "error", "is_partial", "surfaced", "tools", "attachments",
+    "turn_status", "error", "is_partial", "is_cut", "is_off_record", "surfaced", "tools",
+    "attachments",
 }  # fmt: skip
 TURN_KEYS = {
     "id", "status", "client_id", "attempt", "message", "reply", "surfaced", "usage", "model",
-    "error", "created_at",
+    "effort", "stop_reason", "error", "created_at",
 }  # fmt: skip
 SEGMENT_KEYS = {
     "id", "status", "title", "opened_at", "precis", "trace", "complexity", "last_message_at",

@@ -42,6 +42,7 @@ def test_the_sections_and_their_order_are_these():
         ("HUD", "guidance"),
     ]
 
+        ("HUD", "cut_answer"),
 
 def test_a_taken_name_or_place_is_refused():
     with pytest.raises(ValueError, match="clock"):
