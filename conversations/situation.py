@@ -82,16 +82,15 @@ def _open_question(turn: Turn, now: datetime) -> OpenQuestion | None:
     return memory.open_question(turn.user, today=now.date(), now=now)
 
 
-@transaction.atomic
 def _last_words(history: Sequence[Message]) -> str:
     """The end of the answer before the newest message, if it was cut."""
     before = history[-2] if len(history) > 1 else None
     return before.text[-LAST_WORDS_CHARS:] if before is not None and before.is_cut else ""
 
 
+@transaction.atomic
 def record(
     turn: Turn, *, prepared: Prepared | None, composed: Composed | None, counted_tokens: int
-@transaction.atomic
 ) -> None:
     """Keep what was understood and what was sent, for the page that shows it.
 
