@@ -61,6 +61,7 @@ class Chat(APIView):
             text=given.validated_data["message"],
             client_id=given.validated_data.get("client_id") or uuid.uuid4(),
             file_ids=given.validated_data.get("attachments", []),
+            off_record=given.validated_data.get("off_record", False),
         )
         if request.accepted_renderer.media_type == EventStreamRenderer.media_type:
             return _event_stream(request, turn)
@@ -130,7 +131,6 @@ class TurnRetry(APIView):
         return Response(presenting.turn(selectors.turn(request.user, turn_id)), status=202)
 
 
-class Messages(APIView):
 class TurnContinue(APIView):
     @extend_schema(request=None, responses={202: shapes.TurnOut})
     def post(self, request: UserRequest, turn_id: UUID) -> Response:
@@ -142,6 +142,7 @@ class TurnContinue(APIView):
         return Response(presenting.turn(selectors.turn(request.user, turn.pk)), status=202)
 
 
+class Messages(APIView):
     @extend_schema(
         operation_id="messages_list",
         parameters=[shapes.MessagesQuery],
@@ -274,13 +275,19 @@ class SegmentCollapse(APIView):
         request=None,
         responses={
             200: shapes.SegmentOut,
-            202: OpenApiResponse(shapes.SegmentOut, "Still collapsing; it will be done soon."),
-            409: OpenApiResponse(description="Nothing to collapse, or a turn is open."),
+            202: OpenApiResponse(
+                shapes.SegmentOut,
+                "Still collapsing; it will be done soon. With `collapse_asked_at`: once the answer "
+                "that is being written is there.",
+            ),
+            409: OpenApiResponse(description="Nothing to collapse."),
         },
     )
     def post(self, request: UserRequest) -> Response:
-        """Put the active segment to rest now."""
+        """Put the active segment to rest now, or once the answer is there."""
         segment = services.collapse_now(user=request.user)
+        if segment.collapse_asked_at is not None:
+            return Response(presenting.segment(segment), status=202)
         deadline = time.monotonic() + COLLAPSE_WAIT_S
         while segment.status != Segment.Status.COLLAPSED and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -289,3 +296,20 @@ class SegmentCollapse(APIView):
                 break  # it failed and waits for another try; no use in waiting here
         is_done = segment.status == Segment.Status.COLLAPSED
         return Response(presenting.segment(segment), status=200 if is_done else 202)
+
+
+class SegmentReopen(APIView):
+    @extend_schema(
+        request=None,
+        responses={
+            200: shapes.SegmentOut,
+            409: OpenApiResponse(
+                description="The time is over, something newer was said, or it is being worked on."
+            ),
+        },
+    )
+    def post(self, request: UserRequest, segment_id: UUID) -> Response:
+        """Take the last collapse back, within ten minutes: what it made is withdrawn."""
+        return Response(
+            presenting.segment(services.reopen_segment(user=request.user, segment_id=segment_id))
+        )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from conversations.constants import REOPEN_MINUTES
 from conversations.models import Attachment, Message, Segment, SurfacedMemory, ToolCall, Turn
 from conversations.types import CameOf, Deleted
 from memory.types import ForgetReceipt, LinkedMemory, Memory, MemorySource, Recalled, SourceRef, Why
-
 from mira_site.errors import is_retryable
+
 
 def iso(at: datetime | None) -> str | None:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z") if at else None
@@ -114,9 +115,9 @@ def message(row: Message) -> dict[str, Any]:
         "turn_status": row.turn.status if row.turn else None,
         "error": error(row.turn) if row.turn else None,
         "is_partial": row.is_partial,
-        "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
         "is_cut": row.is_cut,
         "is_off_record": row.is_off_record,
+        "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
         "tools": tools(row.turn.tool_calls.all()) if answered and row.turn else [],
         "attachments": [
             attachment(file)
@@ -181,9 +182,9 @@ def turn(row: Turn) -> dict[str, Any]:
         "surfaced": surfaced(row.surfaced.all()),
         "usage": usage(row),
         "model": row.model,
-        "error": error(row),
         "effort": row.effort,
         "stop_reason": row.stop_reason,
+        "error": error(row),
         "created_at": iso(row.created_at),
     }
 
@@ -197,8 +198,17 @@ def segment(row: Segment) -> dict[str, Any]:
         "complexity": row.complexity,
         "last_message_at": iso(row.last_message_at),
         "collapsed_at": iso(row.collapsed_at),
+        "collapse_asked_at": iso(row.collapse_asked_at),
+        "reopenable_until": iso(reopenable_until(row)),
         "message_count": getattr(row, "message_count", None),
     }
+
+
+def reopenable_until(row: Segment) -> datetime | None:
+    """Until when its collapse may be taken back, if it is the last one; None where it is over."""
+    if row.status != Segment.Status.COLLAPSED or row.collapsed_at is None:
+        return None
+    return row.collapsed_at + timedelta(minutes=REOPEN_MINUTES)
 
 
 def came_of(came: CameOf) -> dict[str, Any]:

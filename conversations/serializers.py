@@ -15,6 +15,17 @@ class ChatRequest(serializers.Serializer):
         required=False,
         help_text="Ids of files from POST files/, each sent once; then the message may be empty.",
     )
+    off_record = serializers.BooleanField(
+        required=False, help_text="Draw the veil before this message, if it is not drawn."
+    )
+
+
+class VeilOut(serializers.Serializer):
+    is_drawn = serializers.BooleanField()
+    drawn_at = serializers.DateTimeField(allow_null=True)
+    lifts_at = serializers.DateTimeField(
+        allow_null=True, help_text="By itself, an hour after the last message off the record."
+    )
 
 
 class MessagesQuery(serializers.Serializer):
@@ -127,6 +138,10 @@ class MessageOut(serializers.Serializer):
     turn_status = serializers.ChoiceField(choices=Turn.Status.choices, allow_null=True)
     error = ErrorOut(allow_null=True, help_text="Why the turn has no whole answer.")
     is_partial = serializers.BooleanField()
+    is_cut = serializers.BooleanField(
+        help_text="The answer met the limit of its length; see turns/{id}/continue/."
+    )
+    is_off_record = serializers.BooleanField()
     surfaced = SurfacedOut(many=True)
     tools = ToolUsedOut(many=True)
     attachments = FileOut(many=True)
@@ -138,10 +153,6 @@ class MessagePage(serializers.Serializer):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
 
-    is_cut = serializers.BooleanField(
-        help_text="The answer met the limit of its length; see turns/{id}/continue/."
-    )
-    is_off_record = serializers.BooleanField()
 
 class FoundOut(serializers.Serializer):
     message = MessageOut()
@@ -174,6 +185,8 @@ class TurnOut(serializers.Serializer):
     surfaced = SurfacedOut(many=True)
     usage = UsageOut()
     model = serializers.CharField()
+    effort = serializers.CharField(help_text="low, medium or high; empty: the model's own.")
+    stop_reason = serializers.CharField(help_text="Why the model ended, in its words.")
     error = ErrorOut(allow_null=True)
     created_at = serializers.DateTimeField()
 
@@ -185,8 +198,6 @@ class ReplyOut(serializers.Serializer):
 
 
 class ChatOut(serializers.Serializer):
-    effort = serializers.CharField(help_text="low, medium or high; empty: the model's own.")
-    stop_reason = serializers.CharField(help_text="Why the model ended, in its words.")
     turn = serializers.UUIDField()
     status = serializers.ChoiceField(choices=Turn.Status.choices)
     reply = ReplyOut(allow_null=True)
@@ -201,6 +212,12 @@ class SegmentOut(SegmentLabel):
     complexity = serializers.FloatField(allow_null=True)
     last_message_at = serializers.DateTimeField()
     collapsed_at = serializers.DateTimeField(allow_null=True)
+    collapse_asked_at = serializers.DateTimeField(
+        allow_null=True, help_text="You wished to wrap it up; done once the answer is there."
+    )
+    reopenable_until = serializers.DateTimeField(
+        allow_null=True, help_text="Until then POST reopen/ takes its collapse back."
+    )
     message_count = serializers.IntegerField(allow_null=True)
 
 

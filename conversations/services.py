@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from uuid import UUID, uuid5
 
@@ -17,10 +18,13 @@ from conversations import (
     collapse,
     events,
     presenting,
+    reopening,
     selectors,
     stream,
     tasks,
     threads,
+    veil,
+    veil_words,
 )
 from conversations.constants import MESSAGE_MAX_CHARS
 from conversations.events import Event
@@ -33,22 +37,28 @@ from mira_site.errors import BadRequest, Conflict, EventsUnavailable
 
 log = structlog.get_logger(__name__)
 
-
-def accept_message(
-    *, user: User, text: str, client_id: UUID, file_ids: Sequence[UUID] = ()
-) -> Turn:
 GO_ON = "Please go on."  # what a person says who asks for the rest of an answer
 
+
+def accept_message(
+    *,
+    user: User,
+    text: str,
+    client_id: UUID,
+    file_ids: Sequence[UUID] = (),
+    off_record: bool = False,
+) -> Turn:
     """Store a message of the person, open its turn and queue it. Stored first, whatever follows.
 
     A message of files alone needs no text. The same `client_id` again returns the turn it made.
-    Raises BadRequest on empty or oversized text and for files that cannot go with it, Conflict
+    With `off_record`, or with a phrase that asks for it (veil_words.py), the veil is drawn before
+    it. Raises BadRequest on empty or oversized text and for files that cannot go with it, Conflict
     while another turn is open.
     """
     text = _clean(text, may_be_blank=bool(file_ids))
     try:
         with transaction.atomic():
-            return _accept(user, text, client_id, file_ids)
+            return _accept(user, text, client_id, file_ids, off_record=off_record)
     except IntegrityError:
         # Two sends of one client_id met before either held the lock of a thread that was not there.
         known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
@@ -57,7 +67,9 @@ GO_ON = "Please go on."  # what a person says who asks for the rest of an answer
         return known
 
 
-def _accept(user: User, text: str, client_id: UUID, file_ids: Sequence[UUID]) -> Turn:
+def _accept(
+    user: User, text: str, client_id: UUID, file_ids: Sequence[UUID], *, off_record: bool
+) -> Turn:
     after = _last_event_id(user)
     thread = threads.lock_thread(user)
     known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
@@ -68,6 +80,7 @@ def _accept(user: User, text: str, client_id: UUID, file_ids: Sequence[UUID]) ->
             "MIRA is still answering. Wait for the answer or stop it, then send this again."
         )
     now = timezone.now()
+    is_off_record = _is_behind_veil(user, text, now, wished=off_record)
     segment = threads.active_segment(thread, at=now)
     turn: Turn = Turn.objects.create(
         user=user,
@@ -75,16 +88,29 @@ def _accept(user: User, text: str, client_id: UUID, file_ids: Sequence[UUID]) ->
         segment=segment,
         client_id=client_id,
         number=threads.next_number(segment),
+        is_off_record=is_off_record,
         queued_at=now,
         resume_after=after,
     )
     message = threads.append(thread, segment, turn=turn, role=Message.Role.USER, text=text, at=now)
     attachments.give(user, message, file_ids)
-    if accounts.record_use(user=user, at=now):
+    if not is_off_record and accounts.record_use(user=user, at=now):
         memory.begin_use_day(user=user, at=now)
     log.info("message.accepted", turn=turn.short_id, characters=len(text), files=len(file_ids))
     transaction.on_commit(partial(_announce_and_queue, turn, message), robust=True)
     return turn
+
+
+def _is_behind_veil(user: User, text: str, at: datetime, *, wished: bool) -> bool:
+    """Draws or lifts the veil as the message asks. Its own words weigh more than the switch."""
+    wish = veil_words.wish(text)
+    if wish is False:
+        veil.lift(user, at=at)
+        return False
+    if wish or wished:
+        veil.draw(user, at=at)
+        return True
+    return veil.is_drawn(user)
 
 
 def _clean(text: str, *, may_be_blank: bool = False) -> str:
@@ -175,6 +201,8 @@ def retry_turn(*, user: User, turn_id: UUID) -> Turn:
         raise Conflict("The conversation has moved on since. Send the message again instead.")
     if not turn.messages.filter(role=Message.Role.USER).exists():
         raise Conflict("The message was deleted. Send a new one to go on.")
+    if turn.is_off_record and not veil.is_drawn(user):
+        raise Conflict("What was said off the record is being erased. Send the message again.")
     if turn.segment.status != Segment.Status.ACTIVE:
         raise Conflict(
             "This part of the conversation was put to rest. Send the message again instead."
@@ -190,34 +218,6 @@ def retry_turn(*, user: User, turn_id: UUID) -> Turn:
     return turn
 
 
-def delete_message(
-    *, user: User, message_id: UUID, what_came_of_it: Afterlife | None, with_answer: bool
-) -> Deleted:
-    """Delete a message for good, with what came of it as the person says; see amending.delete."""
-    return amending.delete(
-        user, message_id, what_came_of_it=what_came_of_it, with_answer=with_answer
-    )
-
-
-def edit_message(
-    *, user: User, message_id: UUID, text: str, what_came_of_it: Rederiving | None
-) -> Message:
-    """Change what the person said; see amending.edit. Raises BadRequest on empty or long text."""
-    return amending.edit(user, message_id, text=_clean(text), what_came_of_it=what_came_of_it)
-
-
-def collapse_now(*, user: User) -> Segment:
-    """Put the active segment to rest without waiting for it to go quiet; queues the work.
-
-    Raises Conflict when there is nothing to collapse or a turn is open.
-    """
-    segment: Segment | None = (
-        Segment.objects.for_user(user).filter(status=Segment.Status.ACTIVE).first()
-    )
-    if segment is None:
-        raise Conflict("There is nothing to put to rest yet. Say something first.")
-    if segment.turns.filter(status__in=Turn.OPEN).exists():
-        raise Conflict("MIRA is still answering. Wait for the answer or stop it first.")
 def draw_veil(*, user: User) -> None:
     """What is said from now on is off the record; see veil.draw. Raises Conflict."""
     veil.draw(user, at=timezone.now())
@@ -247,12 +247,55 @@ def continue_turn(*, user: User, turn_id: UUID) -> Turn:
     return accept_message(user=user, text=GO_ON, client_id=client_id)
 
 
-    collapse.close(user=user, segment_id=segment.pk, at=timezone.now())
+def delete_message(
+    *, user: User, message_id: UUID, what_came_of_it: Afterlife | None, with_answer: bool
+) -> Deleted:
+    """Delete a message for good, with what came of it as the person says; see amending.delete."""
+    return amending.delete(
+        user, message_id, what_came_of_it=what_came_of_it, with_answer=with_answer
+    )
+
+
+def edit_message(
+    *, user: User, message_id: UUID, text: str, what_came_of_it: Rederiving | None
+) -> Message:
+    """Change what the person said; see amending.edit. Raises BadRequest on empty or long text."""
+    return amending.edit(user, message_id, text=_clean(text), what_came_of_it=what_came_of_it)
+
+
+def collapse_now(*, user: User) -> Segment:
+    """Put the active segment to rest without waiting for it to go quiet; queues the work.
+
+    While a turn is open the wish is kept, and done once the turn has ended. Raises Conflict when
+    there is nothing to collapse.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        threads.lock_thread(user)
+        rows = Segment.objects.for_user(user).filter(status=Segment.Status.ACTIVE)
+        segment: Segment | None = rows.first()
+        if segment is None:
+            raise Conflict("There is nothing to put to rest yet. Say something first.")
+        if segment.turns.filter(status__in=Turn.OPEN).exists():
+            rows.filter(collapse_asked_at__isnull=True).update(collapse_asked_at=now)
+            return selectors.segment(user, segment.pk)
+    if not collapse.close(user=user, segment_id=segment.pk, at=now):
+        if not rows.model.objects.for_user(user).filter(pk=segment.pk).exists():
+            raise Conflict(
+                "All of this was off the record, and is erased. Nothing is left to keep."
+            )
+        return collapse_now(user=user)  # a message came in between
     try:
         tasks.collapse_segment.delay(str(user.pk), str(segment.pk))
     except QueueUnavailable as error:
         log.warning("collapse.not_queued", segment=segment.short_id, reason=type(error).__name__)
     return selectors.segment(user, segment.pk)
+
+
+def reopen_segment(*, user: User, segment_id: UUID) -> Segment:
+    """Take the last collapse back, within ten minutes; see reopening.reopen."""
+    reopening.reopen(user, segment_id, at=timezone.now())
+    return selectors.segment(user, segment_id)
 
 
 def collapse_again(*, user: User, segment_id: UUID) -> None:

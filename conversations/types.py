@@ -30,17 +30,19 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuity:
-    """What a segment goes on from; all of it the same as long as the segment lasts.
+    """What a segment goes on from; the same from turn to turn as long as prompts are cached.
 
     `told` are the last segments with their traces and `hinted` older ones with their precis, both
     oldest first; `manifest` names the segments of the last time, newest first; `tail` are the last
-    messages before the segment, oldest first.
+    messages before the segment, oldest first. `arrived` are of the last segments those whose
+    summary was written since, oldest first: they are told with the newest words.
     """
 
     told: tuple[Summary, ...] = ()
     hinted: tuple[Summary, ...] = ()
     manifest: tuple[Summary, ...] = ()
     tail: tuple[Message, ...] = ()
+    arrived: tuple[Summary, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +97,10 @@ class TurnContext:
     number: int = 1
     guidance: tuple[Observation, ...] = ()
     brief: CompactionBrief | None = None
-
-
     last_words: str = ""
     is_off_record: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CameOf:
     """What came of a message: MIRA's answer to it, and the memories that rest on it."""

@@ -29,6 +29,12 @@ export function saidText(text) {
   return [body, more];
 }
 
+/** To what MIRA had before her when she wrote this answer. */
+function contextLink({ turn }) {
+  const label = "What MIRA saw";
+  return turn ? [h("a", { class: "icon-button", href: `/context/${encodeURIComponent(turn)}/`, "aria-label": label, title: label }, icon("eye"))] : [];
+}
+
 class View {
   constructor(role) {
     this.article = h("article", { class: `message message--${role}` });
@@ -111,13 +117,13 @@ export class ReplyView extends View {
     this.#growing.clear();
     this.#note.hidden = true;
     this.#foot.hidden = true;
+    this.#setLimit(false);
     this.#thinking.hidden = true;
     this.#thinking.querySelector(".thinking__text").textContent = "";
     this.setSurfaced([]);
     this.setTools([]);
     this.article.setAttribute("aria-busy", "true");
     this.setWaiting("Remembering");
-    this.#setLimit(false);
   }
 
   setWaiting(text) {
@@ -151,16 +157,10 @@ export class ReplyView extends View {
   #settle(message) {
     this.adopt(message);
     this.#rest();
-    this.#foot.replaceChildren(time(message), copyButton("Copy this answer", () => message.text));
+    this.#foot.replaceChildren(time(message), copyButton("Copy this answer", () => message.text), ...contextLink(message));
     this.#foot.hidden = false;
     if (message.surfaced) this.setSurfaced(message.surfaced);
     if (message.tools) this.setTools(message.tools);
-  }
-
-  #rest() {
-    this.article.removeAttribute("aria-busy");
-    this.#wait.hidden = true;
-    this.#thinking.hidden = true;
     this.#setLimit(message.is_cut);
   }
 
@@ -168,6 +168,12 @@ export class ReplyView extends View {
     const shown = this.article.querySelector(":scope > [data-limit]");
     if (isCut && !shown) this.#note.before(limitNote(this.turn));
     else if (!isCut) shown?.remove();
+  }
+
+  #rest() {
+    this.article.removeAttribute("aria-busy");
+    this.#wait.hidden = true;
+    this.#thinking.hidden = true;
   }
 
   /** Quiet lines: what tools were used for this answer. */
@@ -188,7 +194,7 @@ export class ReplyView extends View {
     this.#rest();
     if (!this.message) this.#growing.end();
     this.#note.className = `reply-note reply-note--${kind}`;
-    this.#note.replaceChildren(h("span", { text }));
+    this.#note.replaceChildren(...[h("span", { text }), other].filter(Boolean));
     if (retry) {
       const button = h("button", { class: "button button--small", type: "button", data: { retry: "" } }, icon("retry"), "Try again");
       button.addEventListener("click", async () => {

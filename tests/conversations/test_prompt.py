@@ -37,12 +37,14 @@ def test_the_sections_and_their_order_are_these():
         ("SEGMENT", "continuation"),
         ("SEGMENT", "brief"),
         ("HUD", "clock"),
+        ("HUD", "veil"),
+        ("HUD", "arrived"),
         ("HUD", "memories"),
         ("HUD", "open_question"),
         ("HUD", "guidance"),
+        ("HUD", "cut_answer"),
     ]
 
-        ("HUD", "cut_answer"),
 
 def test_a_taken_name_or_place_is_refused():
     with pytest.raises(ValueError, match="clock"):
