@@ -13,7 +13,9 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models.functions import Greatest
+from django.db.models.lookups import GreaterThanOrEqual
 from django.utils import timezone
 
 from conversations import (
@@ -26,12 +28,14 @@ from conversations import (
     stream,
     summarising,
     threads,
+    veil,
 )
-from conversations.constants import COLLAPSE_CLAIM_S, COLLAPSE_RETRY_S, SEGMENT_QUIET_MINUTES
+from conversations.constants import COLLAPSE_CLAIM_S, COLLAPSE_RETRY_S
 from conversations.events import Event
 from conversations.models import Message, Segment, Turn
 from memory import services as memory
 from memory.types import SourceMessage
+from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import MiraError
 from mira_site.webhooks import services as webhooks
@@ -43,13 +47,12 @@ log = structlog.get_logger(__name__)
 def due(*, at: datetime, quiet: bool = True) -> list[tuple[UUID, UUID]]:
     """(user id, segment id) of every segment that should collapse now, over all users.
 
-    Quiet for an hour with no turn open, or left in the middle of a collapse and not held back.
-    With quiet=False every active segment counts as quiet. Runs inside `all_users`.
+    Quiet for as long as its person set, or wished for, with no turn open; or left in the middle of
+    a collapse and not held back. With quiet=False every active segment counts as quiet. Runs inside
+    `all_users`.
     """
     open_turns = Turn.objects.filter(segment=OuterRef("pk"), status__in=Turn.OPEN)
-    has_gone_quiet = Q(status=Segment.Status.ACTIVE)
-    if quiet:
-        has_gone_quiet &= Q(last_message_at__lte=at - timedelta(minutes=SEGMENT_QUIET_MINUTES))
+    has_gone_quiet = gone_quiet(at=at) if quiet else Q(status=Segment.Status.ACTIVE)
     was_left = (
         Q(status=Segment.Status.COLLAPSING)
         & (Q(next_attempt_at__isnull=True) | Q(next_attempt_at__lte=at))
@@ -57,6 +60,19 @@ def due(*, at: datetime, quiet: bool = True) -> list[tuple[UUID, UUID]]:
     )
     rows = Segment.objects.filter(has_gone_quiet | was_left).exclude(Exists(open_turns))
     return list(rows.order_by("opened_at").values_list("user_id", "id"))
+
+
+def gone_quiet(*, at: datetime) -> Q:
+    """Active segments whose person's quiet time is over, or who wished to wrap them up."""
+    last_at = Greatest("last_message_at", "reopened_at")  # of PostgreSQL, which leaves out NULL
+    is_over = GreaterThanOrEqual(Value(at), last_at + accounts.quiet_time("user"))
+    return Q(status=Segment.Status.ACTIVE) & (Q(is_over) | Q(collapse_asked_at__isnull=False))
+
+
+def is_asked_for(turn: Turn) -> bool:
+    """Whether the person wished to wrap the turn's segment up while it ran."""
+    rows = Segment.objects.for_user(turn.user_id).filter(pk=turn.segment_id)
+    return bool(rows.filter(collapse_asked_at__isnull=False).exists())
 
 
 def unread(*, at: datetime) -> list[tuple[UUID, UUID]]:
@@ -75,19 +91,25 @@ def unread(*, at: datetime) -> list[tuple[UUID, UUID]]:
 def close(*, user: User, segment_id: UUID, at: datetime, quiet: bool = False) -> bool:
     """End an active segment: the next message opens a new one. False if it cannot end now.
 
-    With quiet=True it ends only if nothing was said in the hour before `at`.
+    With quiet=True it ends only after the person's quiet time, unless they wished it while MIRA
+    answered. What was off the record in it is erased first; if that was all, there is none.
     """
     threads.lock_thread(user)
-    segment = Segment.objects.for_user(user).select_for_update().filter(pk=segment_id).first()
-    if segment is None or segment.status != Segment.Status.ACTIVE:
+    rows = Segment.objects.for_user(user).filter(pk=segment_id, status=Segment.Status.ACTIVE)
+    segment = rows.select_for_update().first()
+    if segment is None or segment.turns.filter(status__in=Turn.OPEN).exists():
         return False
-    is_quiet = segment.last_message_at <= at - timedelta(minutes=SEGMENT_QUIET_MINUTES)
-    if (quiet and not is_quiet) or segment.turns.filter(status__in=Turn.OPEN).exists():
+    if quiet and segment.collapse_asked_at is None and not _is_quiet(user, segment, at=at):
         return False
-    segment.status = Segment.Status.COLLAPSING
-    segment.save(update_fields=["status"])
+    veil.lift(user, at=at)
     compaction.forget(user, [segment_id])
-    return True
+    return bool(rows.update(status=Segment.Status.COLLAPSING, collapse_asked_at=None))
+
+
+def _is_quiet(user: User, segment: Segment, *, at: datetime) -> bool:
+    """Nothing was said for the person's quiet time, nor was it opened again."""
+    last_at = max(filter(None, (segment.last_message_at, segment.reopened_at)))
+    return last_at <= at - timedelta(minutes=accounts.preferences(user).quiet_minutes)
 
 
 def run(*, user: User, segment_id: UUID, quiet: bool = True) -> Segment | None:

@@ -14,6 +14,9 @@ COLLAPSE_RETRY_S = (
 VEIL_MINUTES = 60  # after the last message off the record the veil lifts by itself
 REOPEN_MINUTES = 10  # after a collapse the person may take it back
 
+VEIL_MINUTES = 60  # after the last message off the record the veil lifts by itself
+REOPEN_MINUTES = 10  # after a collapse the person may take it back
+
 HEARTBEAT_S = 5  # how often a running turn says that its worker lives
 TURN_LOST_S = 30  # a running turn silent for this long belongs to a dead worker
 TURN_REQUEUE_S = 20  # a queued turn this old lost its task and is queued again

@@ -39,6 +39,7 @@ class SendFrame(BaseModel):
     text: str
     client_id: UUID
     attachments: list[UUID] = Field(default_factory=list)
+    off_record: bool = False
 
 
 class ResumeFrame(BaseModel):
@@ -165,6 +166,7 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
                 text=frame.text,
                 client_id=frame.client_id,
                 file_ids=frame.attachments,
+                off_record=frame.off_record,
             )
             return True
 

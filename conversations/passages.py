@@ -20,9 +20,11 @@ class Span(NamedTuple):
 def readable(user: User, segment_id: UUID) -> list[Message]:
     """The messages of a segment, oldest first, their texts without what was forgotten.
 
-    What is left blank by that is left out, unless files came with it. Do not save them.
+    What is left blank by that is left out, unless files came with it, and what was said off the
+    record. Do not save them.
     """
-    rows = Message.objects.for_user(user).filter(segment_id=segment_id).order_by("position")
+    rows = Message.objects.for_user(user).filter(segment_id=segment_id, is_off_record=False)
+    rows = rows.order_by("position")
     messages = list(rows.defer("search_vector").prefetch_related("forgotten", "attachments"))
     for message in messages:
         message.text = read(message)

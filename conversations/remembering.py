@@ -8,7 +8,7 @@ import structlog
 from django.db import DatabaseError
 from django.utils import timezone
 
-from conversations.models import ToolCall
+from conversations.models import Message, ToolCall
 from memory import services as memory
 from memory.types import Kept, SourceMessage
 from mira_site.accounts.models import User
@@ -20,16 +20,22 @@ log = structlog.get_logger(__name__)
 def keep_asked(user: User, asked: SourceMessage, *, calls: Sequence[ToolCall] = ()) -> Kept:
     """What was stored of the message, if it asks to remember.
 
-    What the model stored by its tool in this turn is not stored twice. An answer in hand is worth
+    What the model stored by its tool in this turn is not stored twice, and nothing that is off the
+    record. An answer in hand is worth
     more than this: whatever fails here is left to the collapse, which reads the message anyway.
     """
-    if any(_has_stored(call) for call in calls):
+    if any(_has_stored(call) for call in calls) or _is_off_record(user, asked):
         return Kept()
     try:
         return memory.remember_asked(user=user, message=asked, at=timezone.now())
     except (MiraError, DatabaseError) as error:
         log.warning("step.skipped", step="remember_asked", reason=type(error).__name__)
         return Kept()
+
+
+def _is_off_record(user: User, asked: SourceMessage) -> bool:
+    rows = Message.objects.for_user(user).filter(pk=asked.message_id, is_off_record=True)
+    return bool(rows.exists())
 
 
 def _has_stored(call: ToolCall) -> bool:

@@ -24,6 +24,7 @@ from conversations.models import (
     Turn,
 )
 from conversations.types import Summary
+from conversations.veil import veil_state as veil_state
 from memory import selectors as memory
 from mira_site.accounts.models import User
 from mira_site.errors import BadRequest, EventsUnavailable, NotFound
@@ -145,7 +146,7 @@ def prompt_tokens(turn: Turn) -> int:
 
 def history(turn: Turn) -> list[Message]:
     """The messages of the turn's segment up to and including the one it answers, oldest first,
-    without those that its brief tells.
+    without those that its brief tells. What is off the record is told off the record only.
     """
     asked: Message = turn.messages.get(role=Message.Role.USER)
     told = brief(turn)
@@ -153,6 +154,7 @@ def history(turn: Turn) -> list[Message]:
     newest = (
         Message.objects.for_user(turn.user_id)
         .filter(segment_id=turn.segment_id, position__gt=told_to, position__lte=asked.position)
+        .filter(is_off_record__in={False, turn.is_off_record})
         .defer("search_vector")
         .select_related("turn")
         .prefetch_related("turn__tool_calls", "attachments")
@@ -198,5 +200,6 @@ def chat_state(user: User) -> Json:
     return {
         "user": {"id": str(user.pk), "username": user.username, "timezone": user.timezone},
         "open_turn": presenting.turn(running) if running else None,
+        "veil": veil_state(user),
         "last_event_id": running.resume_after if running else last_event_id,
     }

@@ -69,12 +69,17 @@ def publish(user_id: UUID | str, event: Event) -> str:
     return event_id
 
 
-def forget(user_id: UUID | str) -> None:
-    """Drop every kept event of the person; pages catch up from the database."""
+def forget(user_id: UUID | str) -> bool:
+    """Drop every kept event of the person; pages catch up from the database.
+
+    False where Redis is away and they may still be there.
+    """
     try:
         client().delete(key(user_id))
     except redis.RedisError as error:
         log.warning("events.not_dropped", reason=type(error).__name__)
+        return False
+    return True
 
 
 def last_id(user_id: UUID | str) -> str:

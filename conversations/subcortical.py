@@ -211,7 +211,12 @@ def _flat(text: str) -> str:
 
 # --- What is kept of it ------------------------------------------------------------------------
 def record(turn: Turn, prepared: Prepared) -> None:
-    """Keep what was understood, for the page that shows it; a retry replaces it."""
+    """Keep what was understood, for the page that shows it; a retry replaces it.
+
+    Nothing is kept of what is off the record.
+    """
+    if turn.is_off_record:
+        return
     made = {
         "phrases": list(prepared.phrases),
         "entities": list(prepared.names),

@@ -41,7 +41,8 @@ def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
     context = memory.context(
         found, budget_tokens=SURFACED_BUDGET_TOKENS, zone=accounts.zone(turn.user)
     )
-    remembering.note_recall(turn.user, context)
+    if not turn.is_off_record:
+        remembering.note_recall(turn.user, context)
     seen = {item.memory.id for item in context.items}
     return [one for one in found if one.id in seen]
 

@@ -67,7 +67,7 @@ def forget(user: User, memory_ids: Collection[UUID], *, at: datetime) -> ForgetR
     for memory_id in sorted(doomed):
         truth.reopen_replaced_by(user, memory_id, at=at)
     standing = heirs.wake(user, merged, but=doomed, imprint=forgotten.imprint, at=at)
-    counts["entities"] = _delete(user, doomed | merged)
+    counts["entities"] = delete(user, doomed | merged)
     counts += _cleaned(user, forgotten.imprint)
     said_in = {source.message_id for source in forgotten.sources}
     counts["spans"] = spans.forget(user, forgotten.imprint, message_ids=said_in)
@@ -203,7 +203,7 @@ def _belongings(user: User, memory_ids: Collection[UUID]) -> Counter[str]:
     return counts
 
 
-def _delete(user: User, memory_ids: Collection[UUID]) -> int:
+def delete(user: User, memory_ids: Collection[UUID]) -> int:
     """The rows go, and the names that nothing mentions any more. Returns how many names."""
     mentions = MemoryEntity.objects.for_user(user)
     named = set(mentions.filter(memory__in=memory_ids).values_list("entity_id", flat=True))

@@ -37,6 +37,7 @@ from memory import (
     tending,
     truth,
     upkeep,
+    withdrawing,
     work,
 )
 from memory.constants import (
@@ -351,6 +352,7 @@ link = linking.link
 confirm_link = linking.confirm
 unlink = linking.unlink
 remove_link = linking.remove
+withdraw_segment = withdrawing.withdraw
 
 
 def undo_merge(*, user: User, merge_id: UUID) -> Merge:

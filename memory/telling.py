@@ -64,6 +64,16 @@ def deleted(user: User, memory_ids: Collection[UUID], receipt: ForgetReceipt) ->
     webhooks.emit(user, EventType.MEMORY_DELETED, payload)
 
 
+def withdrawn(user: User, memory_ids: Collection[UUID]) -> None:
+    """A collapse was taken back: told as a deletion, of which there is no receipt."""
+    payload = {
+        "memories": sorted(map(str, memory_ids)),
+        "receipt": None,
+        "counts": {"memories": len(memory_ids)},
+    }
+    webhooks.emit(user, EventType.MEMORY_DELETED, payload)
+
+
 def linked(user: User, links: Sequence[MemoryLink]) -> None:
     """New links; of those only the causal ones are told."""
     causal = [one for one in links if one.link_type in CAUSAL]

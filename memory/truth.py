@@ -323,6 +323,21 @@ def resolve(user: User, conflict_id: UUID, *, keep: Keep, at: datetime) -> Confl
     return found
 
 
+def open_again(user: User, conflict: Conflict) -> None:
+    """What settled it was taken back: it is to be asked about again."""
+    conflict.status, conflict.kept, conflict.resolved_at = Conflict.Status.OPEN, "", None
+    conflict.save(update_fields=["status", "kept", "resolved_at"])
+    links.connect(
+        user,
+        conflict.newer_id,
+        conflict.older_id,
+        link_type=Type.CONFLICTS,
+        reasoning=conflict.reasoning,
+        author=Author.RULE,
+        at=conflict.created_at,
+    )
+
+
 def open_conflicts(user: User, *, now: datetime) -> QuerySet[Conflict]:
     """Open conflicts of which both sides may come up, the oldest first, with both memories."""
     seen = Memory.objects.for_user(user).filter(visible(now)).values("id")

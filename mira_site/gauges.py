@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from conversations.constants import SEGMENT_QUIET_MINUTES
+from conversations import collapse
 from conversations.models import Segment, Turn
 from memory.models import Memory, Work
 from mira_site import heartbeat
@@ -106,8 +106,7 @@ def _conversations() -> Iterator[GaugeMetricFamily]:
     )
     yield _many("mira_turns", "Turns by status.", ["status"], turns)
     yield _many("mira_segments", "Segments by status.", ["status"], segments)
-    quiet_since = timezone.now() - timedelta(minutes=SEGMENT_QUIET_MINUTES)
-    quiet = Q(status=Segment.Status.ACTIVE, last_message_at__lt=quiet_since)
+    quiet = collapse.gone_quiet(at=timezone.now())
     due = Segment.objects.filter(quiet | Q(status=Segment.Status.COLLAPSING)).count()
     yield _one("mira_segments_due", "Segments that wait to collapse.", due)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -15,8 +15,8 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
+from conversations import collapse
 from conversations import services as conversations
-from conversations.constants import SEGMENT_QUIET_MINUTES
 from conversations.models import Segment
 from memory import services as memory
 from memory.models import Work
@@ -72,9 +72,8 @@ def overview(now: datetime) -> list[Row]:
 
 
 def _segment_row(now: datetime) -> Row:
-    since = now - timedelta(minutes=SEGMENT_QUIET_MINUTES)
     left = Segment.objects.filter(status=Segment.Status.COLLAPSING)
-    quiet = Q(status=Segment.Status.ACTIVE, last_message_at__lte=since)
+    quiet = collapse.gone_quiet(at=now)
     running = Q(status=Segment.Status.COLLAPSING, claimed_until__gt=now)
     waiting = Q(status=Segment.Status.COLLAPSING, next_attempt_at__gt=now)
     due = Segment.objects.filter(quiet | Q(status=Segment.Status.COLLAPSING))

@@ -35,6 +35,10 @@ TOO_LONG = (
     "you try again, or go on without it."
 )
 STOPPED = "The person stopped the answer."
+OFF_RECORD = (
+    "Not done: the person speaks off the record, so nothing may be written or changed. Looking "
+    "things up works. Tell them that it was not stored, and that it takes being back on the record."
+)
 
 
 def may_run_beside_others(call: ToolCall) -> bool:
@@ -67,6 +71,8 @@ def execute(
         arguments = _arguments(tool, call)
     except ToolError as problem:
         return _error(call, str(problem), tool.summary)
+    if context.is_off_record and not tool.may_run_beside_others(arguments):
+        return _error(call, OFF_RECORD, "nothing is written off the record")
     started = time.monotonic()
     answer, error = _Run(tool, arguments, context).within(tool.limit_s, should_stop)
     log.info(

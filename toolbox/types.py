@@ -21,7 +21,8 @@ class ToolContext:
 
     `said` are the person's own messages of this turn. `lowest_read` is the least trusted class of
     what tools have brought in during the turn: what is written now may be under its influence.
-    `results` are the results of the turn so far, whole, by their ids.
+    `results` are the results of the turn so far, whole, by their ids. What `is_off_record` may look
+    and write nothing.
     """
 
     user: User
@@ -31,6 +32,7 @@ class ToolContext:
     said: tuple[SourceMessage, ...] = ()
     lowest_read: Trust | None = None
     results: Mapping[str, str] = field(default_factory=dict)
+    is_off_record: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
