@@ -8,8 +8,9 @@ from datetime import datetime
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
-from memory import states, truth
+from memory import fingerprints, states, truth
 from memory.models import (
+    Fingerprint,
     ForgetReceipt,
     Memory,
     MemoryAccess,
@@ -33,7 +34,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What happened to one memory: wordings before this one, merges, and how often it came up."""
+    """What happened to one memory: wordings before this one, merges, and how often it came up.
+
+    `in_short` is the line of its facts, '' where it tells none.
+    """
 
     revisions: Sequence[MemoryRevision]
     made_by: Merge | None
@@ -41,6 +45,7 @@ class History:
     surfaced: int
     used: int
     last_at: datetime | None
+    in_short: str
 
 
 def waiting(user: User, *, now: datetime) -> Waiting:
@@ -78,8 +83,15 @@ def history(user: User, memory: Memory) -> History:
         made_by=standing.filter(result=memory).order_by("-merged_at").first(),
         part_of=standing.filter(parts__memory=memory).order_by("-merged_at").first(),
         last_at=last,
+        in_short=_in_short(user, memory),
         **counts,
     )
+
+
+def _in_short(user: User, memory: Memory) -> str:
+    row = Fingerprint.objects.for_user(user).filter(memory=memory).first()
+    parsed = fingerprints.parse(row.canonical) if row else None
+    return fingerprints.line(parsed) if parsed and fingerprints.is_worth_showing(parsed) else ""
 
 
 def _with_parts(user: User, rows: QuerySet[Merge]) -> QuerySet[Merge]:

@@ -169,6 +169,11 @@ class Memory(Owned):
         return wording.TRUST[self.trust]
 
     @property
+    def is_told_by_others(self) -> bool:
+        """Whether it is the word of a program or of a text, and not the person's own."""
+        return self.trust <= Trust.TOOL
+
+    @property
     def stakes_in_words(self) -> str:
         return wording.STAKES[self.stakes]
 

@@ -18,10 +18,11 @@ from mira_site.accounts import selectors as accounts
 from mira_site.accounts.types import SignedInRequest
 from mira_site.errors import NotFound, RequestError
 from mira_site.webhooks import selectors, services
-from mira_site.webhooks.forms import EndpointForm
+from mira_site.webhooks.forms import EVENT_CHOICES, EndpointForm
 from mira_site.webhooks.models import Delivery
 
-SHOWN = 50  # deliveries on the page
+SHOWN = 20  # deliveries of each list on the page; the API has all
+EVENT_WORDS = dict(EVENT_CHOICES)
 
 
 @never_cache
@@ -95,7 +96,10 @@ def _page(
     context: dict[str, Any] = {
         "form": form,
         "new": new,
-        "endpoints": [(row, row.breaker.state(now)) for row in selectors.endpoints(request.user)],
+        "endpoints": [
+            (row, row.breaker.state(now), [EVENT_WORDS[event] for event in row.events])
+            for row in selectors.endpoints(request.user)
+        ],
         "dead": rows.filter(status=Delivery.Status.DEAD)[:SHOWN],
         "deliveries": rows.exclude(status=Delivery.Status.DEAD)[:SHOWN],
     }

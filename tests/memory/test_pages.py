@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from memory import services
 from memory.constants import PAGE_SIZE
-from memory.models import Memory
+from memory.models import Memory, Trust
 from tests.factories import MemoryFactory
 
 NOW = datetime(2026, 11, 28, 23, 30, tzinfo=UTC)  # the 29th in Berlin
@@ -102,6 +102,19 @@ def test_a_memory_can_be_read_in_the_words_around_it(page, alice, acting, segmen
     html = page.get(url("memory", memory)).content.decode()
     assert "As it was said" in html
     assert "What a day. My boat is called Merula. &lt;b&gt;She leaks.&lt;/b&gt;" in html
+
+
+def test_a_memory_says_in_short_what_it_tells_and_who_told_it(page, alice, acting):
+    said = "We decided to use PostgreSQL because it has <b>pgvector</b>. Approved by Jean."
+    with acting(alice):
+        told = services.create(user=alice, text=said, wing="Atlas", trust=Trust.TOOL)
+        plain = services.create(user=alice, text="It rained.")
+    html = page.get(url("memory", told)).content.decode()
+    assert "| reason: it has &lt;b&gt;pgvector&lt;/b&gt; | ok:Jean" in html
+    assert "Another program told me" in html
+    html = page.get(url("memory", plain)).content.decode()
+    assert "In short" not in html
+    assert "You wrote it down yourself" in html
 
 
 def test_a_long_memory_is_cut_in_the_list_and_whole_on_its_page(page, alice, acting):

@@ -105,6 +105,7 @@ def test_the_page_makes_an_endpoint_and_shows_its_secret_once(client, alice):
     assert secret in made.content.decode()
     again = client.get("/settings/webhooks/").content.decode()
     assert URL in again
+    assert "Hears of: Everything but recalls" in again
     assert secret not in again
 
 
