@@ -14,9 +14,6 @@ COLLAPSE_RETRY_S = (
 VEIL_MINUTES = 60  # after the last message off the record the veil lifts by itself
 REOPEN_MINUTES = 10  # after a collapse the person may take it back
 
-VEIL_MINUTES = 60  # after the last message off the record the veil lifts by itself
-REOPEN_MINUTES = 10  # after a collapse the person may take it back
-
 HEARTBEAT_S = 5  # how often a running turn says that its worker lives
 TURN_LOST_S = 30  # a running turn silent for this long belongs to a dead worker
 TURN_REQUEUE_S = 20  # a queued turn this old lost its task and is queued again
@@ -81,6 +78,9 @@ TURN_COST_MAX = Decimal(2)  # dollars of one answer, after which it has no more 
 REPLAYED_RESULT_MAX_CHARS = 2_000  # of a result in the prompts of later turns; spec 6.3
 RESULTS_BY_MODEL_MAX = 8  # long results of one turn that the fast model shortens, else by rule
 RESULT_PAGE_CHARS = 8_000  # of a result that is read again
+
+# The provider looks for what it kept in the 20 blocks before a breakpoint; one is left as a margin.
+CACHE_LOOKBACK_BLOCKS = 19
 
 SHRUNK_TURNS = 10  # newest turns left whole in a prompt that was too long; spec conversations 4
 SHRUNK_CHARS = 400  # of an older text in it; spec conversations 4

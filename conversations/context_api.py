@@ -86,6 +86,16 @@ class BriefOut(serializers.Serializer):
     count = serializers.IntegerField()
 
 
+class ActiveBriefOut(serializers.Serializer):
+    message = serializers.UUIDField(help_text="The last one that the brief tells.")
+    text = serializers.CharField()
+    updated_at = serializers.DateTimeField()
+
+
+class ActiveBriefAnswer(serializers.Serializer):
+    brief = ActiveBriefOut(allow_null=True, help_text="null: all is still there word for word.")
+
+
 class SpentOut(serializers.Serializer):
     job = serializers.CharField()
     model = serializers.CharField()
@@ -122,6 +132,22 @@ class TurnContext(APIView):
     def get(self, request: UserRequest, turn_id: UUID) -> Response:
         """What MIRA saw when she answered: the prompt by sections, what stood around it, cost."""
         return Response(_presented(context_selectors.seen(request.user, turn_id)))
+
+
+class ActiveBrief(APIView):
+    @extend_schema(operation_id="brief", responses=ActiveBriefAnswer)
+    def get(self, request: UserRequest) -> Response:
+        """How the older messages of the part that is being talked in are told to MIRA."""
+        found = context_selectors.active_brief(request.user)
+        if found is None:
+            return Response({"brief": None})
+        brief, last_id = found
+        told = {
+            "message": str(last_id),
+            "text": brief.text,
+            "updated_at": presenting.iso(brief.updated_at),
+        }
+        return Response({"brief": told})
 
 
 def _presented(seen: Seen) -> dict[str, Any]:

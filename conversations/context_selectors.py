@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 
 from conversations import selectors
 from conversations.models import (
@@ -16,6 +16,7 @@ from conversations.models import (
     ContextSection,
     Message,
     Observation,
+    Segment,
     SubcorticalRecord,
     Turn,
 )
@@ -132,6 +133,21 @@ def seen(user: User, turn_id: UUID) -> Seen:
         older=older,
         newer=newer,
     )
+
+
+def active_brief(user: User) -> tuple[CompactionBrief, UUID] | None:
+    """The brief of the segment that is being talked in, and the id of the last message it tells."""
+    last = Message.objects.for_user(user).filter(
+        segment_id=OuterRef("segment_id"), position__lte=OuterRef("covered_to_position")
+    )
+    row: CompactionBrief | None = (
+        CompactionBrief.objects.for_user(user)
+        .filter(segment__status=Segment.Status.ACTIVE)
+        .annotate(last_id=Subquery(last.order_by("-position").values("pk")[:1]))
+        .exclude(last_id=None)
+        .first()
+    )
+    return (row, row.last_id) if row else None  # type: ignore[attr-defined]  # annotated
 
 
 def _sections(user: User, composed: ComposedContext | None) -> tuple[SeenSection, ...]:

@@ -20,14 +20,22 @@ from mira_site.accounts.models import User
 _COLUMNS = ("id", "opened_at", "last_message_at", "title", "precis", "trace", "complexity")
 
 
-def continuity(user: User, *, before: datetime) -> Continuity:
-    """For a segment that opened at `before`."""
-    newest = _summaries(user, before=before)
+def continuity(user: User, *, before: datetime, known_at: datetime) -> Continuity:
+    """For a segment that opened at `before`, with the summaries that were written until `known_at`.
+
+    Later ones have arrived while it was talked in: they are told apart, so that the rest stays.
+    """
+    rows = _summaries(user, before=before)
+    known = [one for one, written_at in rows if written_at <= known_at]
+    newest = known[:MANIFEST_SEGMENTS]
     told, hinted = chosen(newest[:SUMMARY_WINDOW])
     return Continuity(
         told=tuple(reversed(told)),
         hinted=tuple(reversed(hinted)),
         manifest=tuple(newest),
+        arrived=tuple(
+            one for one, written_at in reversed(rows[:TOLD_MAX]) if written_at > known_at
+        ),
         tail=tuple(_tail(user, before=before)),
     )
 
@@ -49,22 +57,26 @@ def chosen(newest: Sequence[Summary]) -> tuple[list[Summary], list[Summary]]:
     return told, hinted[:HINTED_MAX]
 
 
-def _summaries(user: User, *, before: datetime) -> list[Summary]:
+def _summaries(user: User, *, before: datetime) -> list[tuple[Summary, datetime]]:
+    """Newest first, each with the moment at which it was written."""
     rows = (
         Segment.objects.for_user(user)
         .filter(summarised_at__isnull=False, opened_at__lt=before)
         .order_by("-opened_at", "-id")
-        .values_list(*_COLUMNS)[:MANIFEST_SEGMENTS]
+        .values_list(*_COLUMNS, "summarised_at")[: MANIFEST_SEGMENTS + TOLD_MAX]
     )
     return [
-        Summary(
-            segment_id=row[0],
-            opened_at=row[1],
-            last_message_at=row[2],
-            title=row[3],
-            precis=row[4],
-            trace=row[5],
-            complexity=2.0 if row[6] is None else row[6],
+        (
+            Summary(
+                segment_id=row[0],
+                opened_at=row[1],
+                last_message_at=row[2],
+                title=row[3],
+                precis=row[4],
+                trace=row[5],
+                complexity=2.0 if row[6] is None else row[6],
+            ),
+            row[7],
         )
         for row in rows
     ]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conversations import file_blocks, replay
-from conversations.constants import HISTORY_BUDGET_TOKENS, REPLY_MAX_TOKENS
+from conversations.constants import (
+    CACHE_LOOKBACK_BLOCKS,
+    HISTORY_BUDGET_TOKENS,
+    REPLY_MAX_TOKENS,
+)
 from conversations.models import Message
 from conversations.trinkets.base import Slot, in_order
 from conversations.types import TurnContext
@@ -20,6 +24,7 @@ from mira_site.llm.types import (
     Text,
     ThinkingMode,
     Tier,
+    ToolResult,
 )
 from toolbox import selectors as toolbox
 
@@ -55,8 +60,7 @@ def compose(
 
     `ratio` is by how much the provider counts more tokens than we estimate.
 
-    Breakpoints: after the constant sections, after the segment's sections, and after the last
-    message before the newest, so that the whole history is read from the cache next time.
+    The prefix up to the newest message stays the same from turn to turn; see `marked`.
     """
     sections = _sections(context)
     system = tuple(
@@ -77,9 +81,7 @@ def compose(
     question = ChatMessage(
         role="user", content=(*before, Text(text=hud(sections)), *files, Text(text=newest.text))
     )
-    if messages:
-        last = messages[-1]
-        messages[-1] = ChatMessage(role=last.role, content=last.content, cached=True)
+    system, messages = marked(system, messages)
     request = ModelRequest(
         tier=Tier.REPLY,
         system=system,
@@ -99,6 +101,36 @@ def compose(
         window=tuple(kept),
         history_tokens=history_tokens,
         tokens=history_tokens + offered + sum(tokens.estimate(one.text) for one in sections),
+    )
+
+
+def marked(
+    system: Sequence[SystemSection], messages: Sequence[ChatMessage]
+) -> tuple[tuple[SystemSection, ...], list[ChatMessage]]:
+    """The same with breakpoints, three at most: a fourth is left to the tool loop.
+
+    After the constant sections, after the segment's, and after the last message before the newest,
+    so that the whole history is read from the cache next time. A turn of very many calls would put
+    the breakpoint of the turn before out of the provider's sight: then it is marked again, in place
+    of the constant sections.
+    """
+    made = list(messages)
+    if not made:
+        return tuple(system), made
+    marks = {len(made) - 1}
+    asked = max((place for place, one in enumerate(made) if _is_said(one)), default=0)
+    if asked and sum(len(replay.blocks(one)) for one in made[asked:]) > CACHE_LOOKBACK_BLOCKS:
+        marks.add(asked - 1)
+        system = [replace(one, cached=one is system[-1]) for one in system]
+    for place in marks:
+        made[place] = replace(made[place], cached=True)
+    return tuple(system), made
+
+
+def _is_said(message: ChatMessage) -> bool:
+    """Whether it is the person's own words, and not only what tools returned."""
+    return message.role == "user" and any(
+        not isinstance(block, ToolResult) for block in replay.blocks(message)
     )
 
 

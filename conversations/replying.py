@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 import structlog
 from django.utils import timezone
 
-from conversations import events, offline, remembering, shrinking, tool_loop
+from conversations import events, offline, remembering, shrinking, tool_loop, warmth
 from conversations.constants import DELTA_FLUSH_S
 from conversations.draft import Draft
 from conversations.events import Event
 from conversations.liveness import Watch
-from conversations.models import ToolCall, Turn
+from conversations.models import Message, ToolCall, Turn
 from conversations.prompt import Composed
 from conversations.types import Prepared, TurnContext
 from memory.types import SourceMessage
@@ -36,10 +36,10 @@ MESSAGE_TOO_LONG = (
 EFFORTS: dict[str, Effort] = {"low": "low", "medium": "medium", "high": "high"}
 
 
-def effort(user: User, prepared: Prepared) -> Effort:
+def effort(user: User, prepared: Prepared, history: Sequence[Message]) -> Effort:
     """How hard the model shall try: as the person set it, else by how hard the message is."""
     chosen = EFFORTS.get(str(user.preferences.get("effort", "")), "")
-    return chosen or EFFORTS.get(prepared.effort, "")
+    return chosen or warmth.effort(EFFORTS.get(prepared.effort, ""), history)
 
 
 def stream_reply(

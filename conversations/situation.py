@@ -17,6 +17,7 @@ from conversations import (
     quotations,
     selectors,
     subcortical,
+    warmth,
 )
 from conversations.constants import LAST_WORDS_CHARS
 from conversations.models import ComposedContext, ContextSection, Message, Turn
@@ -53,7 +54,9 @@ def gather(
     person = PersonView(
         name=turn.user.first_name or turn.user.username, timezone=str(accounts.zone(turn.user))
     )
-    before = continuity.continuity(turn.user, before=turn.segment.opened_at)
+    before = continuity.continuity(
+        turn.user, before=turn.segment.opened_at, known_at=warmth.since(history)
+    )
     previous = history[-2].created_at if len(history) > 1 else None
     if previous is None and before.tail:
         previous = before.tail[-1].created_at

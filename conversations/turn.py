@@ -108,8 +108,6 @@ def _note_accesses(turn: Turn, draft: Draft) -> None:
     """What came up keeps its memory alive a little, what was quoted more. The answer is out."""
     if turn.is_off_record:
         return
-    if turn.is_off_record:
-        return
     ids = selectors.came_up(turn.user, turn.pk)
     memory.note_accesses(
         user=turn.user,
@@ -154,7 +152,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
         composed = prompt.compose(
             context,
             history,
-            effort=replying.effort(turn.user, prepared),
+            effort=replying.effort(turn.user, prepared, history),
             ratio=counting.ratio(turn),
         )
         draft.composed = composed
@@ -165,7 +163,6 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
             segment_id=turn.segment_id,
             now=now,
             said=(asked,),
-            is_off_record=turn.is_off_record,
             is_off_record=turn.is_off_record,
             lowest_read=file_blocks.read_class(composed.window),
         )

@@ -97,7 +97,6 @@ class TurnContext:
     number: int = 1
     guidance: tuple[Observation, ...] = ()
     brief: CompactionBrief | None = None
-    is_off_record: bool = False
     last_words: str = ""
     is_off_record: bool = False
 

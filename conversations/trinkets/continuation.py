@@ -25,9 +25,9 @@ def continuation(turn: TurnContext) -> str:
     zone = turn.now.tzinfo
     newest = before.told[-1] if before.told else None
     lines = ["<continuation>"]
-    lines += [_segment("earlier_segment", one, one.precis, zone) for one in before.hinted]
+    lines += [as_told("earlier_segment", one, one.precis, zone) for one in before.hinted]
     lines += [
-        _segment("last_segment" if one is newest else "earlier_segment", one, one.trace, zone)
+        as_told("last_segment" if one is newest else "earlier_segment", one, one.trace, zone)
         for one in before.told
     ]
     if before.tail:
@@ -36,7 +36,8 @@ def continuation(turn: TurnContext) -> str:
     return "\n".join(lines)
 
 
-def _segment(element: str, one: Summary, text: str, zone: tzinfo | None) -> str:
+def as_told(element: str, one: Summary, text: str, zone: tzinfo | None) -> str:
+    """A segment in the prompt, with the local times between which it was talked in."""
     return (
         f'<{element} id="seg_{one.segment_id.hex[:8]}" '
         f'from="{one.opened_at.astimezone(zone):%A, %d %B %Y, %H:%M}" '

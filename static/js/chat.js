@@ -1,5 +1,6 @@
 // The chat page: makes the parts and joins them. Event names: conversations/events.py.
 import { get, patch, post } from "mira/api";
+import { startBrief } from "mira/brief";
 import { Composer } from "mira/composer";
 import { History } from "mira/history";
 import { startKeyboard } from "mira/keyboard";
@@ -294,6 +295,7 @@ const lookBack = new LookBack({ dialog: $("[data-lookback]"), opener: $("[data-l
 startKeyboard({ box: $("[data-scroller]"), go, toNow, lookBack });
 startLinks();
 fitKeyboard();
+startBrief($("[data-thread]"));
 startRest();
 tellZone();
 socket.connect();

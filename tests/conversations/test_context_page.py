@@ -20,7 +20,7 @@ from conversations.models import (
 from memory import services as memory
 from memory.models import Memory
 from mira_site.llm.models import ModelCall
-from tests.conversations.talking import know, say, tell
+from tests.conversations.talking import know, said, say, tell
 
 PAGE = "/context/"
 
@@ -214,6 +214,20 @@ class TestOperation:
     def test_a_turn_without_records_has_none(self, api, me):
         told = api.get(operation(tell(me))).json()
         assert (told["prompt"], told["subcortical"], told["spent"]) == (None, None, [])
+
+
+class TestBriefInTheThread:
+    def test_it_is_told_with_the_last_message_that_it_tells(self, api, me, talk):
+        brief = CompactionBrief.objects.for_user(me).get()
+        brief.covered_to_position = asked(talk[0]).position + 1
+        brief.save()
+        told = api.get("/api/v1/brief/").json()["brief"]
+        assert told["text"] == "We spoke of the sea."
+        assert told["message"] == str(said(talk[0]).pk)
+
+    def test_a_stranger_and_a_fresh_part_have_none(self, stranger, api, me):
+        assert stranger.get("/api/v1/brief/").json() == {"brief": None}
+        assert api.get("/api/v1/brief/").json() == {"brief": None}
 
 
 class TestOthers:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import time_machine
+from django.utils import timezone
 from pydantic import BaseModel, Field
 
+from conversations import collapse
 from conversations.models import Turn
 from mira_site.llm.models import ModelCall
 from tests import messages_api
-from tests.conversations.talking import know, put_to_rest, say, tell
+from tests.conversations.talking import know, put_to_rest, say
 from tests.conversations.test_attachments import show
 from tests.conversations.uploading import document, kept, picture
 from tests.fake_anthropic import FakeAnthropic
@@ -63,6 +66,15 @@ ANSWER = (
 )
 
 
+SUMMARY = {
+    "trace": "I heard how the evening with Ruth went, that the move is fixed for the second week "
+    "of November and that Jakob has been invited to Basel. Alice was tired and glad.",
+    "precis": "The move in November, the invitation to Basel.",
+    "title": "The move and Basel",
+    "complexity": 2,
+}
+
+
 class Looked(BaseModel):
     word: str = Field(description="What to look for.")
     until: str = Field(default="", description="Up to which day.")
@@ -108,20 +120,21 @@ def history(fake: FakeAnthropic, request: int) -> list[str]:
     return [text for text, _ in said[: last + 1]]
 
 
+def first_requests(fake: FakeAnthropic) -> list[int]:
+    """Of each turn the first request, without those of its tool loop."""
+    return [
+        number
+        for number, seen in enumerate(fake.seen("reply"))
+        if "<hud>" in json.dumps(seen.json["messages"][-1])
+    ]
+
+
 @pytest.fixture
 def talk(me: Any, fake_anthropic: FakeAnthropic, archive: None) -> Callable[[], list[Turn]]:
     """A morning of a dozen turns, with memories, tools and files, after an evening at rest."""
     for text in KNOWN:
         know(me, text)
-    fake_anthropic.on("summary").answers(
-        {
-            "trace": "I heard how the evening with Ruth went, that the move is fixed for the second "
-            "week of November and that Jakob has been invited to Basel. Alice was tired and glad.",
-            "precis": "Ruth's move in November, Jakob's invitation to Basel.",
-            "title": "Ruth's move and Basel",
-            "complexity": 2,
-        }
-    )
+    fake_anthropic.on("summary").answers(SUMMARY)
     fake_anthropic.on("subcortical").answers(
         {
             "phrases": ["Merula and the yard"],
@@ -168,7 +181,8 @@ def talk(me: Any, fake_anthropic: FakeAnthropic, archive: None) -> Callable[[], 
     return held
 
 
-def test_from_the_third_turn_on_four_fifths_of_the_prompt_come_from_the_cache(talk):
+def test_from_the_third_turn_on_four_fifths_of_the_prompt_come_from_the_cache(talk, fake_anthropic):
+    fake_anthropic.requests.clear()
     turns = talk()
     told = [
         f"turn {turn.number}: {read} of {total} tokens, {read / total:.0%}"
@@ -178,17 +192,83 @@ def test_from_the_third_turn_on_four_fifths_of_the_prompt_come_from_the_cache(ta
     whole = share(turns[WARM_FROM - 1 :])
     print("\n".join([*told, f"from turn {WARM_FROM} on: {whole:.1%}"]))  # noqa: T201
     assert whole >= SHARE
-
-
-def test_what_was_said_before_is_the_same_bytes_in_the_next_prompt(talk, fake_anthropic):
-    fake_anthropic.requests.clear()
-    talk()
-    firsts = [
-        number
-        for number, seen in enumerate(fake_anthropic.seen("reply"))
-        if "<hud>" in json.dumps(seen.json["messages"][-1])
-    ]
-    assert len(firsts) == len(ASKED)
-    for earlier, later in zip(firsts, firsts[1:], strict=False):
+    # What was said before is the same bytes in the next prompt, files and tool calls included.
+    asked = first_requests(fake_anthropic)
+    assert len(asked) == len(ASKED)
+    for earlier, later in pairwise(asked):
         before, after = history(fake_anthropic, earlier), history(fake_anthropic, later)
         assert after[: len(before)] == before
+
+
+def test_what_stood_at_the_last_breakpoint_is_read_by_the_next_prompt(me, fake_anthropic):
+    fake_anthropic.on("reply").says(ANSWER)
+    turns = [say(me, text) for text in ASKED[:4]]
+    for number, (before, after) in enumerate(pairwise(turns)):
+        calls = [
+            ModelCall.objects.for_user(me).get(turn_id=turn.pk, job="reply")
+            for turn in (before, after)
+        ]
+        assert calls[1].cache_read_tokens == (
+            calls[0].cache_read_tokens + calls[0].cache_write_tokens
+        ), f"after turn {number + 1}"
+        assert calls[0].input_tokens > 0, "the HUD and the newest words are not written"
+
+
+def test_a_turn_of_very_many_calls_does_not_put_the_history_out_of_sight(
+    me, fake_anthropic, archive
+):
+    fake_anthropic.on("reply").says(ANSWER)
+    for text in ASKED[:3]:
+        say(me, text)
+    reply = fake_anthropic.on("reply")
+    for number in range(14):
+        reply.calls_tool("archive", {"word": f"crane {number}"})
+    reply.says(ANSWER)
+    say(me, "Look everything up, please.")
+    after = say(me, "Thank you.")
+    read, total = use(after)
+    told = fake_anthropic.seen("reply")[-1].json
+    assert sum("cache_control" in part for part in told["system"]) == 1
+    assert read > sum(messages_api.tokens(text) for text, _ in parts(fake_anthropic, 2)) * 0.6
+    assert total > 0
+
+
+def test_a_summary_that_comes_late_is_told_and_changes_no_cached_byte(me, fake_anthropic):
+    fake_anthropic.on("reply").says(ANSWER)
+    with time_machine.travel(MORNING - timedelta(hours=3), tick=True):
+        old = say(me, "The boat lies at berth 14.").segment
+    with time_machine.travel(MORNING, tick=True):
+        collapse.close(user=me, segment_id=old.pk, at=timezone.now())
+        say(me, "Good morning!")
+        before = history(fake_anthropic, -1)
+    with time_machine.travel(MORNING + timedelta(minutes=1), tick=True):
+        fake_anthropic.on("summary").answers(SUMMARY)
+        collapse.run(user=me, segment_id=old.pk)
+        say(me, "Where was I?")
+    prompt = fake_anthropic.seen("reply")[-1]
+    assert history(fake_anthropic, -1)[: len(before)] == before
+    assert SUMMARY["trace"] in prompt.prompt and SUMMARY["trace"] not in prompt.system
+    with time_machine.travel(MORNING + timedelta(minutes=3), tick=True):
+        say(me, "And now?")
+        assert SUMMARY["trace"] not in fake_anthropic.seen("reply")[-1].system
+    with time_machine.travel(MORNING + timedelta(minutes=20), tick=True):
+        say(me, "I made some tea.")
+    prompt = fake_anthropic.seen("reply")[-1]
+    assert SUMMARY["trace"] in prompt.system, "the cache is cold: it has found its place"
+    assert prompt.prompt.count(SUMMARY["trace"]) == 1
+
+
+def test_effort_rises_and_does_not_fall_while_the_cache_is_warm(me, fake_anthropic):
+    fake_anthropic.on("reply").says(ANSWER)
+
+    def understood(complexity: str, minutes: int, text: str) -> str:
+        fake_anthropic.on("subcortical").answers(
+            {"phrases": ["the boat"], "entities": [], "complexity": complexity}
+        )
+        with time_machine.travel(MORNING + timedelta(minutes=minutes), tick=True):
+            return say(me, text).effort
+
+    assert understood("straightforward", 0, "Good morning!") == "medium"
+    assert understood("complex", 1, "Shall I sell the boat?") == "high"
+    assert understood("straightforward", 2, "Thank you.") == "high"
+    assert understood("straightforward", 30, "I am back.") == "medium"
