@@ -62,7 +62,6 @@ class Chat(APIView):
             client_id=given.validated_data.get("client_id") or uuid.uuid4(),
             file_ids=given.validated_data.get("attachments", []),
             off_record=given.validated_data.get("off_record", False),
-            off_record=given.validated_data.get("off_record", False),
         )
         if request.accepted_renderer.media_type == EventStreamRenderer.media_type:
             return _event_stream(request, turn)
@@ -297,23 +296,6 @@ class SegmentCollapse(APIView):
                 break  # it failed and waits for another try; no use in waiting here
         is_done = segment.status == Segment.Status.COLLAPSED
         return Response(presenting.segment(segment), status=200 if is_done else 202)
-
-
-class SegmentReopen(APIView):
-    @extend_schema(
-        request=None,
-        responses={
-            200: shapes.SegmentOut,
-            409: OpenApiResponse(
-                description="The time is over, something newer was said, or it is being worked on."
-            ),
-        },
-    )
-    def post(self, request: UserRequest, segment_id: UUID) -> Response:
-        """Take the last collapse back, within ten minutes: what it made is withdrawn."""
-        return Response(
-            presenting.segment(services.reopen_segment(user=request.user, segment_id=segment_id))
-        )
 
 
 class SegmentReopen(APIView):

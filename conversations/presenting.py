@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from conversations.constants import REOPEN_MINUTES
-from conversations.constants import REOPEN_MINUTES
 from conversations.models import Attachment, Message, Segment, SurfacedMemory, ToolCall, Turn
 from conversations.types import CameOf, Deleted
 from memory.types import ForgetReceipt, LinkedMemory, Memory, MemorySource, Recalled, SourceRef, Why
@@ -116,7 +115,6 @@ def message(row: Message) -> dict[str, Any]:
         "turn_status": row.turn.status if row.turn else None,
         "error": error(row.turn) if row.turn else None,
         "is_partial": row.is_partial,
-        "is_off_record": row.is_off_record,
         "is_cut": row.is_cut,
         "is_off_record": row.is_off_record,
         "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
@@ -202,17 +200,8 @@ def segment(row: Segment) -> dict[str, Any]:
         "collapsed_at": iso(row.collapsed_at),
         "collapse_asked_at": iso(row.collapse_asked_at),
         "reopenable_until": iso(reopenable_until(row)),
-        "collapse_asked_at": iso(row.collapse_asked_at),
-        "reopenable_until": iso(reopenable_until(row)),
         "message_count": getattr(row, "message_count", None),
     }
-
-
-def reopenable_until(row: Segment) -> datetime | None:
-    """Until when its collapse may be taken back, if it is the last one; None where it is over."""
-    if row.status != Segment.Status.COLLAPSED or row.collapsed_at is None:
-        return None
-    return row.collapsed_at + timedelta(minutes=REOPEN_MINUTES)
 
 
 def reopenable_until(row: Segment) -> datetime | None:

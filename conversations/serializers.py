@@ -18,17 +18,6 @@ class ChatRequest(serializers.Serializer):
     off_record = serializers.BooleanField(
         required=False, help_text="Draw the veil before this message, if it is not drawn."
     )
-    off_record = serializers.BooleanField(
-        required=False, help_text="Draw the veil before this message, if it is not drawn."
-    )
-
-
-class VeilOut(serializers.Serializer):
-    is_drawn = serializers.BooleanField()
-    drawn_at = serializers.DateTimeField(allow_null=True)
-    lifts_at = serializers.DateTimeField(
-        allow_null=True, help_text="By itself, an hour after the last message off the record."
-    )
 
 
 class VeilOut(serializers.Serializer):
@@ -149,7 +138,6 @@ class MessageOut(serializers.Serializer):
     turn_status = serializers.ChoiceField(choices=Turn.Status.choices, allow_null=True)
     error = ErrorOut(allow_null=True, help_text="Why the turn has no whole answer.")
     is_partial = serializers.BooleanField()
-    is_off_record = serializers.BooleanField()
     is_cut = serializers.BooleanField(
         help_text="The answer met the limit of its length; see turns/{id}/continue/."
     )
@@ -224,12 +212,6 @@ class SegmentOut(SegmentLabel):
     complexity = serializers.FloatField(allow_null=True)
     last_message_at = serializers.DateTimeField()
     collapsed_at = serializers.DateTimeField(allow_null=True)
-    collapse_asked_at = serializers.DateTimeField(
-        allow_null=True, help_text="You wished to wrap it up; done once the answer is there."
-    )
-    reopenable_until = serializers.DateTimeField(
-        allow_null=True, help_text="Until then POST reopen/ takes its collapse back."
-    )
     collapse_asked_at = serializers.DateTimeField(
         allow_null=True, help_text="You wished to wrap it up; done once the answer is there."
     )

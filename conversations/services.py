@@ -113,18 +113,6 @@ def _is_behind_veil(user: User, text: str, at: datetime, *, wished: bool) -> boo
     return veil.is_drawn(user)
 
 
-def _is_behind_veil(user: User, text: str, at: datetime, *, wished: bool) -> bool:
-    """Draws or lifts the veil as the message asks. Its own words weigh more than the switch."""
-    wish = veil_words.wish(text)
-    if wish is False:
-        veil.lift(user, at=at)
-        return False
-    if wish or wished:
-        veil.draw(user, at=at)
-        return True
-    return veil.is_drawn(user)
-
-
 def _clean(text: str, *, may_be_blank: bool = False) -> str:
     """NUL and half a surrogate pair cannot be stored; all else is kept as it was written."""
     text = text.replace("\x00", "").strip()
@@ -215,8 +203,6 @@ def retry_turn(*, user: User, turn_id: UUID) -> Turn:
         raise Conflict("The message was deleted. Send a new one to go on.")
     if turn.is_off_record and not veil.is_drawn(user):
         raise Conflict("What was said off the record is being erased. Send the message again.")
-    if turn.is_off_record and not veil.is_drawn(user):
-        raise Conflict("What was said off the record is being erased. Send the message again.")
     if turn.segment.status != Segment.Status.ACTIVE:
         raise Conflict(
             "This part of the conversation was put to rest. Send the message again instead."
@@ -259,16 +245,6 @@ def continue_turn(*, user: User, turn_id: UUID) -> Turn:
     if turn.segment.status != Segment.Status.ACTIVE:
         raise Conflict("This part was put to rest. Ask for the rest in your own words.")
     return accept_message(user=user, text=GO_ON, client_id=client_id)
-
-
-def draw_veil(*, user: User) -> None:
-    """What is said from now on is off the record; see veil.draw. Raises Conflict."""
-    veil.draw(user, at=timezone.now())
-
-
-def lift_veil(*, user: User) -> None:
-    """Erase what was said off the record; see veil.lift. Lifting twice changes nothing."""
-    veil.lift(user, at=timezone.now())
 
 
 def delete_message(
@@ -314,12 +290,6 @@ def collapse_now(*, user: User) -> Segment:
     except QueueUnavailable as error:
         log.warning("collapse.not_queued", segment=segment.short_id, reason=type(error).__name__)
     return selectors.segment(user, segment.pk)
-
-
-def reopen_segment(*, user: User, segment_id: UUID) -> Segment:
-    """Take the last collapse back, within ten minutes; see reopening.reopen."""
-    reopening.reopen(user, segment_id, at=timezone.now())
-    return selectors.segment(user, segment_id)
 
 
 def reopen_segment(*, user: User, segment_id: UUID) -> Segment:

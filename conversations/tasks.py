@@ -74,21 +74,6 @@ def lift_veils() -> None:
         settle_veil.delay(str(user_id))
 
 
-@shared_task(base=UserTask)
-def settle_veil(user_id: str) -> None:
-    """Lift a person's veil if its hour is over, and erase what was left to erase."""
-    veil.settle(accounts.user(user_id), at=timezone.now())
-
-
-@shared_task
-def lift_veils() -> None:
-    """One task for each person whose veil is to lift, or left something to erase."""
-    with all_users("lifting of veils", routine=True):
-        found = veil.due(at=timezone.now())
-    for user_id in found:
-        settle_veil.delay(str(user_id))
-
-
 @shared_task
 def delete_unsent_files() -> None:
     """Files that were uploaded a day ago and never sent."""
@@ -126,11 +111,6 @@ def compact_results(user_id: str, turn_id: str) -> None:
 def _follow_up(answered: turn.Answered) -> None:
     """What a turn leaves to do once its answer is out. Without the queue it is left undone."""
     ended = answered.turn
-    if ended.is_off_record:  # it may have been stopped because the veil was lifted
-        veil.settle(ended.user, at=timezone.now())
-    if collapse.is_asked_for(ended):
-        start_collapses(ended.user_id, [ended.segment_id])
-        return
     if ended.is_off_record:  # it may have been stopped because the veil was lifted
         veil.settle(ended.user, at=timezone.now())
     if collapse.is_asked_for(ended):

@@ -90,11 +90,6 @@ app.conf.beat_schedule = {
         "schedule": 60,
         "options": {"expires": 59},
     },
-    "lift-veils": {
-        "task": "conversations.tasks.lift_veils",
-        "schedule": 60,
-        "options": {"expires": 59},
-    },
     "sweep-turns": {
         "task": "conversations.tasks.sweep_turns",
         "schedule": 15,

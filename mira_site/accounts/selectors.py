@@ -28,7 +28,6 @@ from mira_site.accounts.constants import (
 )
 from mira_site.accounts.models import Invitation, TokenName, UseDay, User
 from mira_site.accounts.quiet import quiet_time as quiet_time
-from mira_site.accounts.quiet import quiet_time as quiet_time
 from mira_site.accounts.types import PersonSettings, Preferences, Profile, TokenOnFile
 from mira_site.errors import Conflict, NotFound
 from mira_site.llm import choices
