@@ -26,11 +26,10 @@ api: list[URLPattern | URLResolver] = [
     path("messages/search/", operations.MessageSearch.as_view()),
     path("messages/<uuid:message_id>/", operations.MessageDetail.as_view()),
     path("messages/<uuid:message_id>/what-came-of-it/", operations.MessageAftermath.as_view()),
-    path("veil/", veil_api.Veil.as_view()),
+    path("brief/", context_api.ActiveBrief.as_view()),
     path("veil/", veil_api.Veil.as_view()),
     path("segments/", operations.Segments.as_view()),
     path("segments/collapse/", operations.SegmentCollapse.as_view()),
     path("segments/<uuid:segment_id>/", operations.SegmentDetail.as_view()),
-    path("segments/<uuid:segment_id>/reopen/", operations.SegmentReopen.as_view()),
     path("segments/<uuid:segment_id>/reopen/", operations.SegmentReopen.as_view()),
 ]
