@@ -9,8 +9,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from memory import deriving
-from mira_site.accounts import selectors as accounts
-from mira_site.accounts.models import User
+from memory.management import people
 from mira_site.errors import MiraError
 from mira_site.isolation import acting_as
 
@@ -23,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="say what is missing")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        users = _users(options["user"])
+        users = people.chosen(options["user"])
         fingerprints, passages, token_vectors, failed = 0, 0, 0, 0
         for number, user in enumerate(users, start=1):
             self.stderr.write(f"{number}/{len(users)} {user.pk}")
@@ -48,12 +47,3 @@ class Command(BaseCommand):
             f"{len(users)} people: {fingerprints} fingerprints, {token_vectors} token vectors"
             f" and the passages of {passages} long memories {verb}."
         )
-
-
-def _users(name: str | None) -> list[User]:
-    if not name:
-        return list(User.objects.filter(is_active=True).order_by("date_joined"))
-    try:
-        return [accounts.user_named(name)]
-    except MiraError as error:
-        raise CommandError(str(error)) from error

@@ -9,7 +9,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from memory import scores
-from mira_site.accounts import selectors as accounts
+from memory.management import people
 from mira_site.accounts.models import User
 from mira_site.errors import MiraError
 from mira_site.isolation import acting_as
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="say what would change")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        users = _users(options["user"])
+        users = people.chosen(options["user"])
         changed, archived, failed = 0, 0, 0
         for number, user in enumerate(users, start=1):
             self.stderr.write(f"{number}/{len(users)} {user.pk}")
@@ -39,15 +39,6 @@ class Command(BaseCommand):
             raise CommandError(f"{failed} of {len(users)} people could not be scored.")
         verb = "would change" if options["dry_run"] else "changed"
         return f"{len(users)} people: {changed} scores {verb}, {archived} memories to the archive."
-
-
-def _users(name: str | None) -> list[User]:
-    if not name:
-        return list(User.objects.filter(is_active=True).order_by("date_joined"))
-    try:
-        return [accounts.user_named(name)]
-    except MiraError as error:
-        raise CommandError(str(error)) from error
 
 
 def _score(user: User, *, is_rehearsal: bool) -> tuple[int, scores.Archived]:
