@@ -21,8 +21,8 @@ Payload = Mapping[str, Any]
 def write(user: User, event_type: str, payloads: Iterable[Payload], *, at: datetime) -> list[UUID]:
     """One event a payload, for every endpoint that wants it. Ids of those endpoints.
 
-    One query where nobody listens: the payloads are then not even looked at. It belongs in the transaction of what it tells of: a rollback
-    takes the events along.
+    It belongs in the transaction of what it tells of: a rollback takes the events along. One query
+    where nobody listens: the payloads are then not even looked at.
     """
     listening = Endpoint.objects.for_user(user).wanting(event_type)
     found = list(listening.values_list("id", flat=True))
