@@ -100,18 +100,18 @@ class ThinkingForm(forms.Form):
                 own, *others = models
                 self.fields[f"model_{tier.value}"] = forms.ChoiceField(
                     label=f"Model: {TIER_WORDS[tier].lower()}",
-                    choices=[("", f"{own} (this server’s own)"), *((one, one) for one in others)],
-                    required=False,
+                    choices=[(own, f"{own} (this server’s own)"), *((one, one) for one in others)],
+                    initial=own,
                 )
 
     def chosen(self) -> dict[str, object]:
         """What was said, as settings."""
         said = dict(self.cleaned_data)
-        models = {
-            tier.value: said.pop(f"model_{tier.value}")
-            for tier in Tier
-            if f"model_{tier.value}" in said
-        }
+        models = {}
+        for tier in Tier:
+            model = said.pop(f"model_{tier.value}", None)
+            if model is not None:  # the server's own is no choice: it may change
+                models[tier.value] = "" if model == choices.default_model(tier) else model
         return {**said, "models": models} if models else said
 
 

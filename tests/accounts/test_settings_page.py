@@ -93,9 +93,7 @@ class TestLooks:
         assert me["settings"]["theme"] == "dark"
 
     def test_the_api_and_the_page_agree(self, page):
-        page.patch(
-            "/api/v1/me/", {"settings": {"theme": "light"}}, content_type="application/json"
-        )
+        page.patch("/api/v1/me/", {"settings": {"theme": "light"}}, content_type="application/json")
         answer = page.get(PAGE)
         assert ' data-theme="light"' in answer.content.decode()
         assert answer.context["forms"]["looks"]["theme"].initial == "light"
@@ -140,8 +138,8 @@ class TestThinking:
         page.post(PAGE, {**THINKING, "model_reply": "claude-opus-5-5"})
         with isolation.acting_as(alice.pk):
             assert choices.model_for(Tier.REPLY, choices.in_scope()) == "claude-opus-5-5"
-            page.post(PAGE, {**THINKING, "model_reply": ""})
-            assert choices.model_for(Tier.REPLY, choices.in_scope()) == settings.MIRA_MODEL
+            page.post(PAGE, {**THINKING, "model_reply": settings.MIRA_MODEL})
+            assert choices.of(alice.pk).chosen == {}
 
     def test_a_model_that_is_not_on_the_list_is_refused(self, page, settings):
         settings.MIRA_MODELS_ALLOWED = {"reply": ("claude-opus-5-5",)}

@@ -90,7 +90,7 @@ class TestAtTheCap:
             yield
 
     def test_no_provider_is_asked_and_the_error_says_what_to_do(self, fake_anthropic):
-        with pytest.raises(errors.LLMCapReached, match="before 1 December.*/settings/usage/"):
+        with pytest.raises(errors.LLMCapReached, match=r"before 1 December.*/settings/usage/"):
             client.complete(REPLY)
         assert fake_anthropic.requests == []
 
@@ -108,9 +108,9 @@ class TestAtTheCap:
             job.ask(VALUES, otherwise=leave_due)
 
     def test_a_new_month_of_the_person_begins_anew(self, fake_anthropic):
-        with time_machine.travel(dt.datetime(2026, 11, 30, 22, 59, 59, tzinfo=dt.UTC)):
-            with pytest.raises(errors.LLMCapReached):
-                client.complete(REPLY)
+        last_second = dt.datetime(2026, 11, 30, 22, 59, 59, tzinfo=dt.UTC)
+        with time_machine.travel(last_second, tick=False), pytest.raises(errors.LLMCapReached):
+            client.complete(REPLY)
         with time_machine.travel(dt.datetime(2026, 11, 30, 23, 0, 1, tzinfo=dt.UTC)):
             assert client.complete(REPLY).text == "You said: Hi"
 

@@ -63,7 +63,7 @@ def test_a_refused_one_is_not_replaced_by_the_servers_and_the_settings_page_is_n
     settings.ANTHROPIC_API_KEY = "sk-of-the-server"
     fake_anthropic.on("reply").fails(401, times=None)
     with isolation.acting_as(alice.pk):
-        with pytest.raises(errors.LLMBadKey, match="your own API key.*/settings/#key"):
+        with pytest.raises(errors.LLMBadKey, match=r"your own API key.*/settings/#key"):
             client.complete(REPLY)
         assert {seen.headers["x-api-key"] for seen in fake_anthropic.requests} == {KEY}
 
