@@ -47,6 +47,10 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
         "A question I may ask",
         "Two memories that cannot both be true. I ask at most once a day.",
     ),
+    "cut_answer": (
+        "Where my last answer broke off",
+        "It met the limit of its length; these were its last words.",
+    ),
     "guidance": (
         "Advice from the second pair of eyes",
         "Somebody looks at our talk from outside every few turns, and this is what they said.",

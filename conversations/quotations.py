@@ -34,8 +34,9 @@ from mira_site.prompts import quoted
 log = structlog.get_logger(__name__)
 
 SILENT_SECTIONS = ("persona", "clock")  # nothing that a person said is in them
-TELLING_SECTIONS = ("brief", "guidance")  # of messages of their own segment, in other words
-BEGINNING_CHARS = 60  # by which the last words of a segment are found in later prompts
+TELLING_SECTIONS = ("brief", "guidance", "cut_answer")  # of messages of their own segment
+FORGETTING_S = 5  # forgetting shows at its end; a turn that began until then may have read it
+BEGINNING_CHARS = 60  # by which the last words of a segment are found in the prompts of the next
 
 
 def lock(user_id: UUID) -> None:
@@ -55,8 +56,9 @@ def may_be_kept(turn: Turn, window: Sequence[Message]) -> bool | None:
     the turn's row stays until the transaction ends.
     """
     since, user_id = turn.started_at or turn.queued_at, turn.user_id
+    in_sight = since - timedelta(seconds=FORGETTING_S)
     signs = {
-        "forgot": ForgetReceipt.objects.for_user(user_id).filter(requested_at__gte=since),
+        "forgot": ForgetReceipt.objects.for_user(user_id).filter(requested_at__gte=in_sight),
         "edited": Message.objects.for_user(user_id).filter(edited_at__gte=since),
         "is_stale": Segment.objects.for_user(user_id).filter(summary_stale_at__gte=since),
     }
@@ -109,12 +111,17 @@ def message_changed(user: User, message: Message, said: str) -> None:
         segment=segment_id, covered_to_position__gte=message.position
     ).delete()
     _sections(user, [segment_id]).filter(name__in=TELLING_SECTIONS).delete()
-    beginning = quoted(said[:BEGINNING_CHARS])
-    telling = Q(text__contains=f"seg_{segment_id.hex[:8]}")
-    if beginning.strip():
-        telling |= Q(text__contains=beginning)
     rows = ContextSection.objects.for_user(user).exclude(name__in=SILENT_SECTIONS)
-    rows.filter(telling).delete()
+    rows.filter(
+        Q(text__contains=f"seg_{segment_id.hex[:8]}") | Q(text__contains=_as_last_words(said))
+    ).delete()
+
+
+def _as_last_words(said: str) -> str:
+    """How a message begins where a prompt quotes it; a short one is quoted up to its end."""
+    flat = " ".join(said.split())
+    end = "" if len(flat) > BEGINNING_CHARS else "</said>"
+    return f'">{quoted(flat[:BEGINNING_CHARS])}{end}'
 
 
 def delete_old(*, at: datetime) -> int:
