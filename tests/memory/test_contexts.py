@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory import contexts, selectors
+from memory.constants import CANDIDATES_PER_LEG
 from memory.models import Annotation, MemoryLink, Trust
 from mira_site import embeddings, tokens
 from mira_site.errors import EmbeddingsUnavailable
@@ -25,6 +26,14 @@ def asked(user, query="sailing", *, budget_tokens=4000, **kwargs):
 
 def texts(context):
     return [item.memory.text for item in context.items]
+
+
+def take_away_embeddings(monkeypatch):
+    def away():
+        raise EmbeddingsUnavailable("The model is away.")
+
+    monkeypatch.setattr(embeddings, "_encoder", away)
+    embeddings.forget_queries()
 
 
 # --- Budget and order -----------------------------------------------------------------------
@@ -115,6 +124,25 @@ def test_a_wing_never_falls_back_on_itself(as_alice):
     assert (both.text, both.wing) == (alone.text, "")
 
 
+@pytest.mark.parametrize("is_away", [False, True])
+def test_neither_a_small_wing_nor_the_oldest_memory_is_lost_among_many(
+    as_alice, is_away, monkeypatch
+):
+    MemoryFactory(
+        user=as_alice, text="The boat lies at pier 4.", wing="Harbour",
+        created_at=NOW - timedelta(days=900),
+    )  # fmt: skip
+    near = embeddings.embed_one("Where does the boat lie?")
+    for number in range(CANDIDATES_PER_LEG * 2 + 10):
+        MemoryFactory(user=as_alice, text=f"The boat, picture {number}.", embedding=near)
+    if is_away:
+        take_away_embeddings(monkeypatch)
+    assert texts(asked(as_alice, "Where does the boat lie?", wing="harbour")) == [
+        "The boat lies at pier 4."
+    ]
+    assert "The boat lies at pier 4." in texts(asked(as_alice, "At which pier?"))
+
+
 def test_a_room_narrows_and_the_fallback_keeps_to_it(as_alice):
     MemoryFactory(user=as_alice, text="The boat is called Merula.", wing="Harbour", room="boats")
     MemoryFactory(user=as_alice, text="The boat lies at pier 4.", wing="Harbour", room="piers")
@@ -151,11 +179,7 @@ def test_without_embeddings_words_answer_and_the_context_says_so(as_alice, monke
     MemoryFactory(user=as_alice, text="Alice's boat is called Merula.")
     assert not asked(as_alice, "boat called Merula").is_degraded
 
-    def away():
-        raise EmbeddingsUnavailable("The model is away.")
-
-    monkeypatch.setattr(embeddings, "_encoder", away)
-    embeddings.forget_queries()
+    take_away_embeddings(monkeypatch)
     context = asked(as_alice, "boat called Merula")
     assert texts(context) == ["Alice's boat is called Merula."]
     assert context.is_degraded
