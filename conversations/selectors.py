@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from conversations import presenting, stream
 from conversations.aftermath import what_came_of as what_came_of
@@ -186,6 +187,13 @@ def summaries(
     )
 
 
+def _reopenable(user: User) -> Json | None:
+    """The last segment, if its collapse may still be taken back."""
+    last = segments(user).first()
+    until = presenting.reopenable_until(last) if last else None
+    return presenting.segment(last) if last and until and until > timezone.now() else None
+
+
 def chat_state(user: User) -> Json:
     """What the chat page starts from.
 
@@ -201,5 +209,6 @@ def chat_state(user: User) -> Json:
         "user": {"id": str(user.pk), "username": user.username, "timezone": user.timezone},
         "open_turn": presenting.turn(running) if running else None,
         "veil": veil_state(user),
+        "reopenable": _reopenable(user),
         "last_event_id": running.resume_after if running else last_event_id,
     }

@@ -1,5 +1,5 @@
 // The chat page: makes the parts and joins them. Event names: conversations/events.py.
-import { get, patch, post } from "mira/api";
+import { get, patch } from "mira/api";
 import { startBrief } from "mira/brief";
 import { Composer } from "mira/composer";
 import { History } from "mira/history";
@@ -11,6 +11,8 @@ import { Socket } from "mira/socket";
 import { Thread } from "mira/thread";
 import { toast } from "mira/toast";
 import { Turns } from "mira/turns";
+import { Veil } from "mira/veil";
+import { Wrapping } from "mira/wrapping";
 
 const BANNER_AFTER_MS = 2500; // a short hiccup is not worth a word
 const HEARD_MAX = 6;
@@ -29,7 +31,8 @@ function announce(text) {
   while (box.children.length > HEARD_MAX) box.firstElementChild.remove();
 }
 
-const thread = new Thread({ list: $("[data-thread]"), rest: $("[data-rest]"), announce });
+const thread = new Thread({ list: $("[data-thread]"), rest: $("[data-rest]"), announce, rested: (segment) => wrapping.show(segment) });
+const veil = new Veil({ form: $("[data-composer]"), line: $("[data-veil-line]"), dialog: $("[data-veil-dialog]"), thread, state: state.veil });
 const scroll = new Scroll({ box: $("[data-scroller]"), content: $("[data-content]"), pill: $("[data-pill]"), hasEnd: () => thread.reachesEnd });
 const history = new History({ thread, scroll, box: $("[data-scroller]"), top: $("[data-edge-top]"), bottom: $("[data-edge-bottom]") });
 
@@ -42,9 +45,10 @@ const turns = new Turns({
     cameBack();
     for (const id of edited) refresh(id);
   },
+  veil: (drawn) => veil.learn(drawn),
   state: (isRunning) => {
     composer.setRunning(isRunning);
-    $("[data-collapse]").disabled = isRunning;
+    if (veil.isDrawn && !isRunning) veil.refresh();
   },
   grew: () => {
     showWelcome();
@@ -89,7 +93,7 @@ const composer = new Composer({
   area: $("#main"),
   userId,
   send: (text, files) => {
-    outbox.add(text, files);
+    outbox.add(text, files, { offRecord: veil.isDrawn });
     toNow();
   },
   stop: () => turns.stop((frame) => socket.send(frame)),
@@ -127,6 +131,7 @@ function showLine(line) {
 /** After a pause the stream may have forgotten what happened meanwhile; the server has not. */
 async function cameBack() {
   try {
+    await veil.refresh();
     await history.catchUp();
     await turns.settleLast();
   } catch {
@@ -202,6 +207,7 @@ async function load() {
     status.append(" ", again);
     return;
   }
+  if (state.reopenable) thread.learnSegment(state.reopenable);
   state.page = null; // as it was when the page was made
   status.hidden = true;
   hasLoaded = true;
@@ -233,23 +239,6 @@ function startLinks() {
     if (!at) return;
     window.history.replaceState(null, "", "/");
     go(at);
-  });
-}
-
-function startRest() {
-  $("[data-collapse]").addEventListener("click", async (event) => {
-    const button = event.currentTarget;
-    button.disabled = true;
-    button.closest("[data-menu]").open = false;
-    try {
-      thread.learnSegment(await post("/api/v1/segments/collapse/"));
-      toast("This part rests now, and is remembered.", { kind: "good" });
-      if (history.reachesEnd) scroll.toEnd({ smooth: true });
-    } catch (error) {
-      toast(error.message, { kind: error.status === 409 ? "info" : "bad" });
-    } finally {
-      button.disabled = Boolean(turns.running);
-    }
   });
 }
 
@@ -291,12 +280,18 @@ document.addEventListener("mira:deleted", (event) => {
   showWelcome();
 });
 
+const wrapping = new Wrapping({
+  button: $("[data-collapse]"),
+  dialog: $("[data-wrap-dialog]"),
+  box: $("[data-reopen]"),
+  thread,
+  toEnd: () => history.reachesEnd && scroll.toEnd({ smooth: true }),
+});
 const lookBack = new LookBack({ dialog: $("[data-lookback]"), opener: $("[data-lookback-open]"), go, toNow });
 startKeyboard({ box: $("[data-scroller]"), go, toNow, lookBack });
 startLinks();
 fitKeyboard();
 startBrief($("[data-thread]"));
-startRest();
 tellZone();
 socket.connect();
 load();

@@ -18,9 +18,9 @@ export function limitNote(turn) {
   return h("div", { class: "reply-note reply-note--limit", data: { limit: "" } }, h("span", { text: "The answer reached its limit." }), button);
 }
 
-/** For a conversation that the model cannot take in any more: the menu's own “Let this rest”. */
+/** For a conversation that the model cannot take in any more: the menu's own “Wrap up this part”. */
 export function restButton() {
-  const button = h("button", { class: "button button--small", type: "button", data: { retry: "" }, text: "Let this part rest" });
+  const button = h("button", { class: "button button--small", type: "button", data: { retry: "" }, text: "Wrap up this part" });
   button.addEventListener("click", () => document.querySelector("[data-collapse]")?.click());
   return button;
 }

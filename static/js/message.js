@@ -36,7 +36,8 @@ function contextLink({ turn }) {
 }
 
 class View {
-  constructor(role) {
+  constructor(role, who) {
+    this.who = who;
     this.article = h("article", { class: `message message--${role}` });
     this.element = h("li", { class: "entry" }, this.article);
     this.message = null;
@@ -45,6 +46,17 @@ class View {
   adopt(message) {
     this.message = message;
     this.element.dataset.id = message.id;
+    this.setVeiled(message.is_off_record);
+  }
+
+  get isVeiled() {
+    return this.article.classList.contains("message--veiled");
+  }
+
+  /** Off the record: edged, and said to a screen reader. */
+  setVeiled(isVeiled) {
+    this.article.classList.toggle("message--veiled", Boolean(isVeiled));
+    this.article.setAttribute("aria-label", isVeiled ? `${this.who}, off the record` : this.who);
   }
 
   /** The line above: a segment's title, a day, or both. `divider` is an element or null. */
@@ -59,8 +71,7 @@ export class SaidView extends View {
   #foot = h("footer", { class: "message__foot" });
 
   constructor(message) {
-    super("user");
-    this.article.setAttribute("aria-label", "You");
+    super("user", "You");
     this.article.append(this.said, this.#foot);
     this.update(message);
   }
@@ -86,7 +97,7 @@ export class ReplyView extends View {
 
   /** `announce(text)` hears finished paragraphs of an answer that is being written. */
   constructor(turn, announce = () => undefined) {
-    super("mira");
+    super("mira", "MIRA");
     this.turn = turn;
     this.element.dataset.turn = turn ?? "";
     this.article.setAttribute("aria-label", "MIRA");

@@ -80,8 +80,8 @@ export class Outbox {
   }
 
   /** Keep a new message and send it as soon as that is possible. */
-  add(text, files = []) {
-    this.#entries.push({ id: uuid(), text, files, at: Date.now(), state: "waiting" });
+  add(text, files = [], { offRecord = false } = {}) {
+    this.#entries.push({ id: uuid(), text, files, offRecord, at: Date.now(), state: "waiting" });
     this.#save();
     this.flush();
   }
@@ -94,7 +94,7 @@ export class Outbox {
   }
 
   #deliver(entry) {
-    const frame = { type: "send", text: entry.text, client_id: entry.id, attachments: fileIds(entry) };
+    const frame = { type: "send", text: entry.text, client_id: entry.id, attachments: fileIds(entry), off_record: Boolean(entry.offRecord) };
     // What was tried before may have arrived. The line says nothing about a message it knows; HTTP does.
     if (entry.tried && this.#socket.isOpen) {
       this.#set(entry, "sending");
@@ -114,7 +114,7 @@ export class Outbox {
     try {
       const response = await request("/api/v1/chat/", {
         method: "POST",
-        body: { message: entry.text, client_id: entry.id, attachments: fileIds(entry) },
+        body: { message: entry.text, client_id: entry.id, attachments: fileIds(entry), off_record: Boolean(entry.offRecord) },
         accept: "text/event-stream",
       });
       this.accepted(entry.id);
@@ -185,7 +185,7 @@ export class Outbox {
       if (entry.state === "unsent") foot.append(button("Send again", "retry", again));
       foot.append(button("Edit", null, edit), button("Discard", null, () => this.#discard(entry)));
     }
-    const article = h("article", { class: `message message--user message--${entry.state}`, "aria-label": "You, not sent yet" }, h("div", { class: "said" }, fileList(entry.files), saidText(entry.text)), foot);
+    const article = h("article", { class: `message message--user message--${entry.state}${entry.offRecord ? " message--veiled" : ""}`, "aria-label": entry.offRecord ? "You, off the record, not sent yet" : "You, not sent yet" }, h("div", { class: "said" }, fileList(entry.files), saidText(entry.text)), foot);
     return h("li", { class: "entry", data: { clientId: entry.id } }, article);
   }
 

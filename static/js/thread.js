@@ -21,15 +21,18 @@ export class Thread {
   #views = []; // in order
   #segments = new Map(); // id -> the newest we know of it
   #announce;
+  #rested;
   #reachesEnd = true;
   #later = []; // messages that came while the end was not on the page
   #offstage = null; // the answer that is being written there
   reachesStart = false;
 
-  constructor({ list, rest, announce }) {
+  /** `rested(segment)` hears which part rests at the end of the page, null where none does. */
+  constructor({ list, rest, announce, rested }) {
     this.#list = list;
     this.#rest = rest;
     this.#announce = announce;
+    this.#rested = rested;
   }
 
   get isEmpty() {
@@ -101,6 +104,7 @@ export class Thread {
 
   #insertReply(view) {
     const question = this.#questionOf(view.turn);
+    if (this.#views[question]?.isVeiled) view.setVeiled(true);
     this.#insert(view, question < 0 ? this.#views.length : question + 1);
   }
 
@@ -192,11 +196,27 @@ export class Thread {
   }
 
   /** Messages that were deleted, here or on another page. */
-  remove(ids) {
-    const gone = this.#views.filter((view) => view.message && ids.includes(view.message.id));
+  remove(ids, turns = []) {
+    const gone = this.#views.filter((view) => (view.message ? ids.includes(view.message.id) : turns.includes(view.turn)));
+    this.#drop(gone);
+    this.#later = this.#later.filter((message) => !ids.includes(message.id));
+  }
+
+  /** Whether anything off the record is on the page. */
+  get hasVeiled() {
+    return this.#views.some((view) => view.isVeiled) || this.#later.some((message) => message.is_off_record);
+  }
+
+  /** What was said off the record is erased. */
+  removeVeiled() {
+    this.#drop(this.#views.filter((view) => view.isVeiled));
+    this.#later = this.#later.filter((message) => !message.is_off_record);
+    if (this.#offstage?.isVeiled) this.#offstage = null;
+  }
+
+  #drop(gone) {
     for (const view of gone) view.element.remove();
     this.#views = this.#views.filter((view) => !gone.includes(view));
-    this.#later = this.#later.filter((message) => !ids.includes(message.id));
     if (gone.length) this.#redraw();
   }
 
@@ -252,5 +272,6 @@ export class Thread {
     const rests = segment?.status === "collapsed" && this.#reachesEnd;
     this.#rest.hidden = !rests;
     if (rests) this.#rest.textContent = segment.title ? `“${segment.title}” has come to rest, and is remembered.` : "This has come to rest, and is remembered.";
+    this.#rested(rests ? segment : null);
   }
 }

@@ -4,6 +4,7 @@ import { restButton } from "mira/limits";
 import { toast } from "mira/toast";
 
 const SILENCE_MS = 20_000; // without an event for so long, the turn is asked how it is
+const LAST = new Set(["turn.finished", "turn.stopped", "turn.failed"]);
 const OPEN = new Set(["queued", "running"]);
 const TOOLS = { memory_tool: "Looking into memory" };
 
@@ -19,9 +20,10 @@ export class Turns {
   #on;
   #lastId;
   #watchdog = 0;
+  #erased = null; // id of a turn whose veil was lifted while it was answered
   running = null; // id of the turn being answered
 
-  /** `on`: accepted(clientId, turn), refused(clientId, text), state(isRunning), grew(),
+  /** `on`: veil(state), accepted(clientId, turn), refused(clientId, text), state(isRunning), grew(),
    * ended(status), missed(edited) when the stream no longer holds what this page has not seen;
    * `edited` are ids of messages that were changed. */
   constructor({ thread, lastEventId, ...on }) {
@@ -40,6 +42,10 @@ export class Turns {
       if (!isLater(event.id, this.#lastId)) return;
       this.#lastId = event.id;
     }
+    if (event.turn && event.turn === this.#erased) {
+      if (LAST.has(event.type)) this.#end(event.turn, "stopped");
+      return;
+    }
     const apply = this.#events[event.type];
     if (!apply) return;
     apply(event);
@@ -52,6 +58,7 @@ export class Turns {
       this.#thread.lastReply?.forbidRetry();
       this.#thread.upsert(message);
       this.#thread.replyOf(turn).begin();
+      this.#thread.replyOf(turn).setVeiled(message.is_off_record);
       this.#run(turn);
       this.#on.grew();
     },
@@ -86,16 +93,28 @@ export class Turns {
       this.#end(turn, "failed");
     },
     "segment.collapsed": ({ segment }) => this.#thread.learnSegment(segment),
-    notice: ({ level, text, client_id: clientId, deleted = [], edited = [], forgotten = [] }) => {
+    notice: ({ level, text, client_id: clientId, deleted = [], deleted_turns: turns = [], edited = [], forgotten = [], segment, veil }) => {
+      if (segment) this.#thread.learnSegment(segment);
+      if (veil) this.#unveil(veil, text);
       if (level === "resync") {
-        this.#thread.remove(deleted);
+        this.#thread.remove(deleted, turns);
         this.#thread.forgetMemories(forgotten);
         this.#on.missed(edited);
       }
+      else if (level === "veil") return;
       else if (clientId && level === "error") this.#on.refused(clientId, text);
       else toast(text, { kind: level === "error" ? "bad" : "info" });
     },
   };
+
+  /** The veil was drawn or lifted; an answer that is still written under it is shown no more. */
+  #unveil(veil, text) {
+    if (!veil.is_drawn) {
+      if (this.running && this.#thread.replyOf(this.running).isVeiled) this.#erased = this.running;
+      toast(text);
+    }
+    this.#on.veil(veil);
+  }
 
   /** The view of a turn that runs. A page that missed its start still shows what comes. */
   #live(turn) {

@@ -419,6 +419,7 @@ def test_a_part_can_be_put_to_rest_from_the_menu(page: Page, fake: FakeAnthropic
     expect(replies(page).last.locator(".message__foot time")).to_be_attached()
     page.click("[data-menu] > summary")
     page.click("[data-collapse]")
+    page.click("[data-wrap-dialog] [value=wrap]")
     expect(page.locator("[data-rest]")).to_contain_text("come to rest")
     page.reload()
     expect(page.locator("[data-rest]")).to_contain_text("come to rest")
