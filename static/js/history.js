@@ -74,6 +74,7 @@ export class History {
     this.#thread.reachesStart = !page.next;
     this.#thread.addPage(page.results, "above");
     this.#thread.reachesEnd = !page.previous;
+    this.#spaceEdges();
     // The first layout settles before the edges are watched, or every page would be fetched at once.
     const visit = this.#visit;
     requestAnimationFrame(() => visit === this.#visit && this.#watch());
@@ -89,6 +90,12 @@ export class History {
     const overlaps = page.results.some((message) => this.#thread.find(message.id));
     if (!overlaps && !this.#thread.isEmpty && page.results.length) this.#replace(page);
     else for (const message of page.results.toReversed()) this.#thread.upsert(message);
+  }
+
+  /** Room for what an edge says while a page is on its way: nothing moves when it speaks. */
+  #spaceEdges() {
+    this.#edges.above.classList.toggle("edge--more", !this.#thread.reachesStart);
+    this.#edges.below.classList.toggle("edge--more", !this.#thread.reachesEnd);
   }
 
   #watch() {
@@ -131,11 +138,15 @@ export class History {
       if (isAbove) this.#thread.reachesStart = !page.next;
       this.#thread.addPage(page.results, side);
       if (!isAbove && !page.previous) this.#thread.reachesEnd = true;
+      this.#spaceEdges();
     });
     const view = this.#box.getBoundingClientRect();
     const isFar = isAbove
       ? (element) => element.getBoundingClientRect().top > view.bottom + FAR_PX
       : (element) => element.getBoundingClientRect().bottom < view.top - FAR_PX;
-    this.#scroll.keep(anchor, () => this.#thread.trim(isAbove ? "below" : "above", WINDOW, isFar));
+    this.#scroll.keep(anchor, () => {
+      this.#thread.trim(isAbove ? "below" : "above", WINDOW, isFar);
+      this.#spaceEdges();
+    });
   }
 }
