@@ -101,7 +101,8 @@ def close(*, user: User, segment_id: UUID, at: datetime, quiet: bool = False) ->
         return False
     if quiet and segment.collapse_asked_at is None and not _is_quiet(user, segment, at=at):
         return False
-    veil.lift(user, at=at)
+    if segment.messages.filter(is_off_record=True).exists():
+        veil.lift(user, at=at)  # one that was only drawn is for what comes next
     compaction.forget(user, [segment_id])
     return bool(rows.update(status=Segment.Status.COLLAPSING, collapse_asked_at=None))
 

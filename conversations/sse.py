@@ -15,6 +15,7 @@ from conversations import events, presenting, selectors, stream
 from conversations.constants import SSE_KEEPALIVE_S
 from conversations.models import Turn
 from mira_site.accounts.models import User
+from mira_site.errors import NotFound
 from mira_site.isolation import acting_as
 
 log = structlog.get_logger(__name__)
@@ -57,12 +58,17 @@ async def of_turn(user: User, turn: Turn) -> AsyncIterator[str]:
         await reader.close()
 
 
+ERASED_TEXT = "This was off the record, and is erased."
 LOST_TEXT = "Live updates broke off. Ask for the turn at /api/v1/turns/ to see how it ended."
 
 
 def _ending(user: User, turn_id: UUID) -> str | None:
     with acting_as(user.pk):
-        turn = selectors.turn(user, turn_id)
+        try:
+            turn = selectors.turn(user, turn_id)
+        except NotFound:  # it was off the record, and the veil has lifted
+            body = {"type": events.NOTICE, "level": "resync", "text": ERASED_TEXT}
+            return _frame("", events.NOTICE, body)
         if turn.status in Turn.OPEN:
             return None
         whole = presenting.turn(turn)

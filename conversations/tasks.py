@@ -121,7 +121,7 @@ def _follow_up(answered: turn.Answered) -> None:
             compact.delay(str(ended.user_id), str(ended.segment_id), COMPACTION_RAW_TURNS_HARD)
         elif compaction.is_due(ended, selectors.prompt_tokens(ended)):
             compact.delay(str(ended.user_id), str(ended.segment_id))
-        if tool_results.are_long(ended):
+        if tool_results.are_long(ended) and not ended.is_off_record:
             compact_results.delay(str(ended.user_id), str(ended.pk))
         if peanut_gallery.is_due(ended):
             observe.delay(str(ended.user_id), str(ended.pk))

@@ -30,9 +30,9 @@ export function saidText(text) {
 }
 
 /** To what MIRA had before her when she wrote this answer. */
-function contextLink({ turn }) {
+function contextLink({ turn, is_off_record: isOffRecord }) {
   const label = "What MIRA saw";
-  return turn ? [h("a", { class: "icon-button", href: `/context/${encodeURIComponent(turn)}/`, "aria-label": label, title: label }, icon("eye"))] : [];
+  return turn && !isOffRecord ? [h("a", { class: "icon-button", href: `/context/${encodeURIComponent(turn)}/`, "aria-label": label, title: label }, icon("eye"))] : [];
 }
 
 class View {

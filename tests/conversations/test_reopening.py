@@ -110,9 +110,9 @@ class TestReopening:
         say(me, "I live in Graz.")
         segment = put_to_rest(me)
         until = segment.collapsed_at + timedelta(minutes=10)
-        with time_machine.travel(until + timedelta(seconds=1)):
-            with pytest.raises(Conflict, match="minutes"):
-                services.reopen_segment(user=me, segment_id=segment.pk)
+        late = time_machine.travel(until + timedelta(seconds=1))
+        with late, pytest.raises(Conflict, match="minutes"):
+            services.reopen_segment(user=me, segment_id=segment.pk)
         with time_machine.travel(until, tick=False):
             assert api.post(f"/api/v1/segments/{segment.pk}/reopen/").status_code == 200
 

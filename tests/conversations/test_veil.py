@@ -250,7 +250,9 @@ class TestLifting:
         fake_anthropic.on("reply").calls_tool(
             "memory_tool", {"operation": "search", "query": SECRET}
         ).says(f"{SECRET} it is.")
-        file = services.keep_file(user=me, name="plan.txt", content=f"The plan is {SECRET}.".encode())
+        file = services.keep_file(
+            user=me, name="plan.txt", content=f"The plan is {SECRET}.".encode()
+        )
         turn = services.accept_message(
             user=me, text=f"{SECRET}, my boat?", client_id=uuid.uuid4(), file_ids=[file.pk]
         )
@@ -319,6 +321,13 @@ class TestLifting:
         background = [one.prompt for one in fake_anthropic.seen("background")]
         assert background
         assert not any(SECRET in prompt for prompt in background)
+
+    def test_a_veil_that_was_only_drawn_outlives_a_collapse(self, me):
+        say(me, "I live in Graz.")
+        services.draw_veil(user=me)
+        put_to_rest(me)
+        assert veil.is_drawn(me)
+        assert tell(me, SECRET).is_off_record
 
     def test_wrapping_up_what_was_off_the_record_alone_finds_nothing(self, me):
         services.draw_veil(user=me)

@@ -244,9 +244,7 @@ def test_once_the_merge_is_undone_it_goes(as_alice, segment, known):
 def test_accessed_since_it_goes_all_the_same(as_alice, segment):
     remember(as_alice, segment.said("My sister Zerlina lives in Graz."))
     made = Memory.objects.for_user(as_alice).get(source_segment_id=segment.id)
-    services.note_accesses(
-        user=as_alice, segment_id=uuid4(), surfaced=[made.id], at=timezone.now()
-    )
+    services.note_accesses(user=as_alice, segment_id=uuid4(), surfaced=[made.id], at=timezone.now())
     services.withdraw_segment(as_alice, segment.id)
     assert not Memory.objects.for_user(as_alice).exists()
     assert not MemoryAccess.objects.for_user(as_alice).exists()
