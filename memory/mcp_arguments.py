@@ -24,6 +24,7 @@ from memory.causality import CHAIN_DEPTH, CHAIN_DEPTH_MAX
 from memory.constants import (
     BUDGET_TOKENS,
     BUDGET_TOKENS_MAX,
+    FALLBACK_WINGS_MAX,
     PLACE_MAX_CHARS,
     QUESTION_MAX_CHARS,
     RECALL_LIMIT_MAX,
@@ -35,7 +36,6 @@ from memory.constants import (
 )
 
 METRICS_MAX_BYTES = 10_000  # spec recall 1.1
-FALLBACK_WINGS_MAX = 10
 
 MemoryType = Literal["fact", "preference", "decision", "session_note", "debug_log"]
 
