@@ -21,7 +21,7 @@ from knox.models import AuthToken
 
 from mira_site.accounts import services
 from mira_site.accounts.constants import INVITATION_MAX_AGE
-from mira_site.accounts.models import Invitation, UseDay, User
+from mira_site.accounts.models import Invitation, TokenName, UseDay, User
 from mira_site.admin import CuratedAdmin
 
 ACCESS_FIELDS = ("is_active", "is_staff", "is_superuser")
@@ -104,6 +104,16 @@ class InvitationAdmin(CuratedAdmin):
 class UseDayAdmin(CuratedAdmin):
     list_display = ["user", "day_on", "message_count"]
     date_hierarchy = "day_on"
+    search_fields = ["user__username"]
+
+
+@admin.register(TokenName)
+class TokenNameAdmin(CuratedAdmin):
+    """Who has named tokens. The names are theirs, and the digests are on no page."""
+
+    private_fields = ("name",)
+    fields = ["id", "user", "name"]
+    list_display = ["short_id", "user", "private_length"]
     search_fields = ["user__username"]
 
 

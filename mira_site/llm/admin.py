@@ -24,6 +24,7 @@ class ModelCallAdmin(CuratedAdmin):
 
 @admin.register(ModelSettings)
 class ModelSettingsAdmin(CuratedAdmin):
+    private_fields = ("chosen",)
     list_display = ("user", "monthly_cap", "noticed_on")
     search_fields = ("user__username",)
 
