@@ -20,7 +20,7 @@ class SourceInline(CuratedInline):
 
 @admin.register(Memory)
 class MemoryAdmin(CuratedAdmin):
-    private_fields = ("text", "wing", "room")
+    private_fields = ("text", "wing", "room", "metrics")
     list_display = (
         "short_id",
         "user",
