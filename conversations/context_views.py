@@ -117,15 +117,15 @@ def _page(request: SignedInRequest, turn_id: UUID) -> HttpResponse:
 def _shown(seen: Seen) -> Mapping[str, Any]:
     whole = seen.composed.tokens if seen.composed else 0
     groups = _groups(seen, whole)
-    messages = [_line(message) for message in seen.messages]
+    lines = [_line(message) for message in seen.messages]
     record = seen.subcortical
     return {
         "seen": seen,
         "question": ledger.cut(seen.asked.text, QUESTION_CHARS) if seen.asked else "",
         "groups": groups,
         "bars": _bars(seen, groups, whole) if whole else [],
-        "messages": messages[-MESSAGES_SHOWN:],
-        "messages_before": max(0, len(messages) - MESSAGES_SHOWN),
+        "lines": lines[-MESSAGES_SHOWN:],  # `messages` are the toasts of the page
+        "lines_before": max(0, len(lines) - MESSAGES_SHOWN),
         "kept": _named(seen, record.kept_ids if record else []),
         "dropped": _named(
             seen,
