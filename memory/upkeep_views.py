@@ -21,8 +21,9 @@ from memory import feedback, pages, selectors, services, truth, upkeep_selectors
 from memory.constants import PAGE_SIZE_MAX, TEXT_MAX_CHARS
 from memory.feedback import Verdict
 from mira_site.accounts.types import SignedInRequest
-from mira_site.errors import DependencyError, NotFound, RequestError
+from mira_site.errors import BadRequest, DependencyError, NotFound, RequestError
 
+NOT_SAID = "That did not work. Try again."
 CHOICES = [("older", "older"), ("newer", "newer"), ("both", "both")]
 
 
@@ -125,7 +126,7 @@ def judge(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """A verdict from the page of a memory. Forgetting asks once more, on its own page."""
     form = VerdictForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "That did not work. Try again.")
+        messages.error(request, NOT_SAID)
         return redirect("memory", memory_id)
     verdict = Verdict(form.cleaned_data["verdict"])
     if verdict == Verdict.FORGET:
@@ -148,12 +149,13 @@ def take_back(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     form = VerdictForm(request.POST)
 
     def undo_it() -> str:
-        if form.is_valid():
-            feedback.take_back(
-                user=request.user,
-                memory_id=memory_id,
-                verdict=Verdict(form.cleaned_data["verdict"]),
-            )
+        if not form.is_valid():
+            raise BadRequest(NOT_SAID)
+        feedback.take_back(
+            user=request.user,
+            memory_id=memory_id,
+            verdict=Verdict(form.cleaned_data["verdict"]),
+        )
         return "Taken back."
 
     return _do(request, undo_it, then="memory", memory_id=memory_id)
