@@ -280,7 +280,7 @@ def collapse_now(*, user: User) -> Segment:
             rows.filter(collapse_asked_at__isnull=True).update(collapse_asked_at=now)
             return selectors.segment(user, segment.pk)
     if not collapse.close(user=user, segment_id=segment.pk, at=now):
-        if not rows.model.objects.for_user(user).filter(pk=segment.pk).exists():
+        if not Segment.objects.for_user(user).filter(pk=segment.pk).exists():
             raise Conflict(
                 "All of this was off the record, and is erased. Nothing is left to keep."
             )

@@ -32,7 +32,7 @@ function announce(text) {
 }
 
 const thread = new Thread({ list: $("[data-thread]"), rest: $("[data-rest]"), announce, rested: (segment) => wrapping.show(segment) });
-const veil = new Veil({ form: $("[data-composer]"), line: $("[data-veil-line]"), dialog: $("[data-veil-dialog]"), thread, state: state.veil });
+const veil = new Veil({ form: $("[data-composer]"), line: $("[data-veil-line]"), dialog: $("[data-veil-dialog]"), thread, state: state.veil, announce });
 const scroll = new Scroll({ box: $("[data-scroller]"), content: $("[data-content]"), pill: $("[data-pill]"), hasEnd: () => thread.reachesEnd });
 const history = new History({ thread, scroll, box: $("[data-scroller]"), top: $("[data-edge-top]"), bottom: $("[data-edge-bottom]") });
 

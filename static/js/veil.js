@@ -11,11 +11,13 @@ export class Veil {
   #line;
   #dialog;
   #thread;
+  #announce;
   #timer = 0;
   #state = { is_drawn: false, lifts_at: null };
 
   /** `state` is that of GET veil/. */
-  constructor({ form, line, dialog, thread, state }) {
+  constructor({ form, line, dialog, thread, state, announce }) {
+    this.#announce = announce;
     this.#form = form;
     this.#button = form.querySelector("[data-veil]");
     this.#line = line;
@@ -36,6 +38,7 @@ export class Veil {
 
   /** How it stands now, as this page or another one changed it. */
   learn(state) {
+    const wasDrawn = this.isDrawn;
     this.#state = state;
     const { is_drawn: isDrawn, lifts_at: liftsAt } = state;
     this.#form.classList.toggle("composer--veiled", isDrawn);
@@ -44,6 +47,7 @@ export class Veil {
     this.#line.hidden = !isDrawn;
     const words = isDrawn ? `Off the record. Nothing is remembered; all of it is erased at ${clock(new Date(liftsAt))}.` : "";
     this.#line.querySelector("[data-veil-words]").textContent = words;
+    if (isDrawn && !wasDrawn) this.#announce(words);
     clearTimeout(this.#timer);
     if (isDrawn) this.#timer = setTimeout(() => this.refresh(), Math.max(0, new Date(liftsAt) - Date.now()) + LATE_MS);
     else this.#thread.removeVeiled();

@@ -34,7 +34,7 @@ TURN_KEYS = {
 }  # fmt: skip
 SEGMENT_KEYS = {
     "id", "status", "title", "opened_at", "precis", "trace", "complexity", "last_message_at",
-    "collapsed_at", "message_count",
+    "collapsed_at", "collapse_asked_at", "reopenable_until", "message_count",
 }  # fmt: skip
 USAGE_KEYS = {"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"}
 
