@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 OFFLINE_MODEL = "offline"
 TOO_LONG = (
-    "This part of the conversation has grown too long for the model, even in short. Let it rest, "
+    "This part of the conversation has grown too long for the model, even in short. Wrap it up, "
     "then send your message again; nothing is lost by it."
 )
 MESSAGE_TOO_LONG = (
