@@ -11,6 +11,8 @@ import redis
 import structlog
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.contrib.auth import HASH_SESSION_KEY
+from django.utils.crypto import constant_time_compare
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from conversations import events, selectors, services, stream
@@ -21,7 +23,7 @@ from mira_site.isolation import acting_as
 
 log = structlog.get_logger(__name__)
 
-SIGNED_OUT, UNAVAILABLE = 4401, 1013
+SIGNED_OUT, UNAVAILABLE, COME_AGAIN = 4401, 1013, 1012
 RESYNC_TEXT = "You were away for a while. Reload to see everything that was said."
 
 
@@ -62,6 +64,7 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
             await self.close(SIGNED_OUT)
             return
         self.user_id = user.pk
+        self.session_hash = self.scope.get("session", {}).get(HASH_SESSION_KEY)
         self.reader = stream.AsyncReader(user.pk)
         self.news, self.spoken_to = asyncio.Event(), asyncio.Event()
         try:
@@ -113,6 +116,9 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
                     await self.channel_layer.group_add(
                         stream.group(self.user_id), self.channel_name
                     )
+                    if ended := await database_sync_to_async(self._ended, thread_sensitive=False)():
+                        await self.close(ended)
+                        return
         except (redis.RedisError, OSError) as error:
             log.warning("socket.lost_redis", reason=type(error).__name__)
             await self.close(UNAVAILABLE)
@@ -152,23 +158,38 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
             return None
 
     async def _send(self, frame: SendFrame) -> None:
-        accepted = await database_sync_to_async(self._accept, thread_sensitive=False)(frame)
-        if not accepted:
-            await self.close(SIGNED_OUT)
+        ended = await database_sync_to_async(self._accept, thread_sensitive=False)(frame)
+        if ended:
+            await self.close(ended)
 
-    def _accept(self, frame: SendFrame) -> bool:
+    def _ended(self) -> int:
+        """Why this socket must close, as its code; 0 while the sign-in that opened it is good.
+
+        After the end of other sessions a page dials again: with the session that was kept it is
+        let in, with another it hears that it is signed out.
+        """
+        token = self.scope.get("token")
+        if token is not None:
+            return 0 if accounts.user_of_token(token) is not None else SIGNED_OUT
+        user = accounts.user(self.user_id)
+        if not user.is_active:
+            return SIGNED_OUT
+        is_same = constant_time_compare(self.session_hash, user.get_session_auth_hash())
+        return 0 if is_same else COME_AGAIN
+
+    def _accept(self, frame: SendFrame) -> int:
+        """0, or the code with which the socket closes instead of taking the message."""
+        if ended := self._ended():
+            return ended
         with acting_as(self.user_id):
-            user = accounts.user(self.user_id)
-            if not user.is_active:
-                return False
             services.accept_message(
-                user=user,
+                user=accounts.user(self.user_id),
                 text=frame.text,
                 client_id=frame.client_id,
                 file_ids=frame.attachments,
                 off_record=frame.off_record,
             )
-            return True
+        return 0
 
     def _stop(self) -> None:
         with acting_as(self.user_id):

@@ -18,7 +18,7 @@ PREFIX = "token."
 
 
 class SocketAuthentication:
-    """Puts `user` into the scope.
+    """Puts `user` into the scope, and the `token` of a program.
 
     `Sec-WebSocket-Protocol: token.<token>` signs a program in. Without one the session cookie does,
     and then the Origin must be ours: a browser sends the cookie from foreign pages too.
@@ -32,10 +32,10 @@ class SocketAuthentication:
         protocol = next((p for p in scope.get("subprotocols", []) if p.startswith(PREFIX)), None)
         if protocol is None:
             return await self.by_session(scope, receive, send)
-        user = await database_sync_to_async(_user_of, thread_sensitive=False)(
-            protocol.removeprefix(PREFIX)
-        )
-        return await self.inner({**scope, "user": user, "token_protocol": protocol}, receive, send)
+        token = protocol.removeprefix(PREFIX)
+        user = await database_sync_to_async(_user_of, thread_sensitive=False)(token)
+        known = {"user": user, "token_protocol": protocol, "token": token}
+        return await self.inner({**scope, **known}, receive, send)
 
 
 def _user_of(token: str) -> Any:

@@ -150,6 +150,23 @@ class TestWho:
         line.say("Hello")
         assert closed_with(line) == 4401
 
+    def test_a_revoked_token_cannot_go_on_over_an_open_line(self, dial, alice):
+        line = dial(alice)
+        accounts.revoke_all_tokens(user=alice)
+        line.say("Hello")
+        assert closed_with(line) == 4401
+
+    def test_a_page_whose_session_was_ended_elsewhere_has_to_dial_again(
+        self, dial, alice, live_mira, monkeypatch
+    ):
+        monkeypatch.setattr("conversations.consumers.NUDGE_LOST_S", 0.2)
+        monkeypatch.setattr("conversations.consumers.FIRST_FRAME_S", 0.1)
+        line, silent = dial(alice, origin=live_mira), dial(alice, origin=live_mira)
+        accounts.end_sessions(user=alice)
+        line.say("Hello")
+        assert closed_with(line) == closed_with(silent) == 1012
+        assert not Message.objects.for_user(alice).exists()
+
 
 class TestEvents:
     def test_a_turn_is_told_in_order_with_growing_ids(self, dial, alice, fake_anthropic):
