@@ -8,7 +8,14 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseServerError,
+    JsonResponse,
+)
+from django.template import loader
 from django.views import defaults
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -100,4 +107,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         detail = "Something went wrong on this side. It was logged; try again."
         body = problem(500, "internal", detail)
         return JsonResponse(body, status=500, content_type=CONTENT_TYPE)
-    return defaults.server_error(request)
+    # Without context processors: they may be what is broken. The page needs the request itself for
+    # the nonce of its inline script.
+    page = loader.get_template("500.html").render({"request": request})
+    return HttpResponseServerError(page)

@@ -10,6 +10,7 @@ import conversations.urls
 import memory.urls
 import mira_site.accounts.urls
 import mira_site.health
+import mira_site.installed
 import mira_site.staff
 import mira_site.webhooks.urls
 
@@ -22,6 +23,7 @@ urlpatterns = [
     *mira_site.staff.urlpatterns,
     path("admin/", admin.site.urls),
     *mira_site.health.urlpatterns,
+    *mira_site.installed.urlpatterns,
     path(
         "api/v1/",
         include(

@@ -4,6 +4,7 @@ import MarkdownIt from "vendor/markdown-it";
 
 import { copyButton, h } from "mira/dom";
 import { mathPlugin } from "mira/math";
+import { Sentences } from "mira/speaking";
 
 const markdown = new MarkdownIt({ html: false, linkify: true, breaks: false, typographer: false });
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
@@ -148,6 +149,8 @@ export function renderMarkdown(text) {
   return fragment;
 }
 
+const plain = (nodes) => nodes.map((node) => node.textContent).join("\n");
+
 /**
  * A text that grows. Finished blocks are rendered once and left alone (a selection in them stays);
  * only the last block is rendered again, at most once a frame, and less often when that takes long.
@@ -159,12 +162,12 @@ export class GrowingText {
   #tail = []; // nodes of the unfinished block
   #frame = 0;
   #notBefore = 0;
-  #onBlock;
+  #sentences;
 
-  /** `onBlock(text)` hears each finished block as plain text. */
-  constructor(host, onBlock = () => undefined) {
+  /** `say(text)` hears each finished sentence as plain text, code and tables as a whole. */
+  constructor(host, say = () => undefined) {
     this.#host = host;
-    this.#onBlock = onBlock;
+    this.#sentences = new Sentences(say);
   }
 
   get text() {
@@ -180,10 +183,10 @@ export class GrowingText {
   end(whole = this.#text) {
     this.#forgetFrame();
     if (whole !== this.#text || this.#settled < whole.length) {
+      const isSame = whole.startsWith(this.#text.slice(0, this.#settled));
       this.#text = whole;
-      const pending = this.#tail.map((node) => node.textContent).join("\n");
       this.#host.replaceChildren(renderMarkdown(whole));
-      if (pending) this.#onBlock(pending);
+      if (isSame) this.#sentences.finish(plain([...elementsOf(whole.slice(this.#settled)).childNodes]));
     }
     this.#settled = whole.length;
     this.#tail = [];
@@ -194,6 +197,7 @@ export class GrowingText {
     this.#text = "";
     this.#settled = 0;
     this.#tail = [];
+    this.#sentences.clear();
     this.#host.replaceChildren();
   }
 
@@ -215,6 +219,7 @@ export class GrowingText {
     this.#tail.forEach((node) => node.remove());
     this.#host.append(open);
     this.#tail = nodes;
+    if (!nodes.some((node) => node.matches?.(".code, .table-scroll"))) this.#sentences.grow(plain(nodes));
     this.#dress(nodes);
     this.#notBefore = now + 3 * (performance.now() - started);
   }
@@ -239,7 +244,7 @@ export class GrowingText {
     this.#host.append(done);
     finish(nodes);
     this.#settled += border;
-    this.#onBlock(nodes.map((node) => node.textContent).join("\n"));
+    this.#sentences.finish(plain(nodes));
   }
 }
 

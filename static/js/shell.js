@@ -58,6 +58,11 @@ function fillZone() {
   for (const input of document.querySelectorAll("input[data-timezone]")) input.value = zone ?? "";
 }
 
+/** The worker that says so when MIRA cannot be reached. It wants https, or this very machine. */
+function startWorker() {
+  navigator.serviceWorker?.register("/service-worker.js").catch(() => undefined); // a page works without
+}
+
 startTheme();
 startMenus();
 startDialogs();
@@ -65,4 +70,5 @@ adoptToasts();
 forgetOnSignOut();
 localiseTimes(document);
 fillZone();
+startWorker();
 document.addEventListener("htmx:load", (event) => localiseTimes(event.detail.elt));

@@ -119,6 +119,8 @@ export class Turns {
   /** The view of a turn that runs. A page that missed its start still shows what comes. */
   #live(turn) {
     if (!turn) return null;
+    // After a break the whole answer may be here before the line has told how it was written.
+    if (this.#thread.replyOf(turn).message) return null;
     if (this.running !== turn) this.#run(turn);
     return this.#thread.replyOf(turn);
   }

@@ -94,7 +94,11 @@ def open_context(live_mira: str, chromium: Browser) -> Iterator[Callable[..., Br
     opened: list[BrowserContext] = []
 
     def open_one(user: User | None, *, phone: bool = False, **options: object) -> BrowserContext:
-        wanted: dict[str, Any] = {"viewport": {"width": 1280, "height": 860}, "timezone_id": "UTC"}
+        wanted: dict[str, Any] = {
+            "viewport": {"width": 1280, "height": 860},
+            "timezone_id": "UTC",
+            "service_workers": "block",
+        }
         if phone:
             wanted |= {
                 "viewport": {"width": 390, "height": 844},
