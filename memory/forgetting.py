@@ -64,7 +64,7 @@ def forget(user: User, memory_ids: Collection[UUID], *, at: datetime) -> ForgetR
     counts = _belongings(user, doomed | merged)
     told = being_forgotten.send(sender=Memory, forgotten=forgotten)
     answers = [cast(Touched, answer) for _, answer in told]
-    for memory_id in sorted(doomed):
+    for memory_id in truth.replacing(user, doomed):
         truth.reopen_replaced_by(user, memory_id, at=at)
     standing = heirs.wake(user, merged, but=doomed, imprint=forgotten.imprint, at=at)
     counts["entities"] = delete(user, doomed | merged)

@@ -7,7 +7,7 @@ the person is asked. Every write takes the person's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
 from typing import Literal
 from uuid import UUID
@@ -91,6 +91,17 @@ def supersede(
     _settle_conflicts(user, newer_id, older_id, at=at)
     log.info("memory.superseded", newer=newer.short_id, older=older.short_id, author=author)
     return link
+
+
+def replacing(user: User, memory_ids: Collection[UUID]) -> list[UUID]:
+    """Those of the memories that replace another, in the order of their ids.
+
+    Whatever comes to replace another while these are reopened replaced one of them before, and so
+    is here too if it is among the memories.
+    """
+    supersedes = MemoryLink.objects.for_user(user).filter(link_type=Type.SUPERSEDES)
+    found = supersedes.filter(source__in=memory_ids).order_by("source_id")
+    return list(found.values_list("source_id", flat=True).distinct())
 
 
 @transaction.atomic

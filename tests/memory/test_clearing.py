@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from memory import services, tasks
@@ -200,6 +202,17 @@ def test_what_is_cleared_is_forgotten_derived_forms_and_all_with_a_receipt(three
     assert ForgetReceipt.objects.for_user(three_places).get() == receipt
     for model in (Fingerprint, Passage, MemoryAccess):
         assert not model.objects.for_user(three_places).exists()
+
+
+def test_many_take_no_more_statements_than_few(as_alice):
+    taken = []
+    for wing, count in (("warm", 1), ("few", 2), ("many", 20)):
+        for _ in range(count):
+            aged(as_alice, 1, "fact", wing=wing)
+        with CaptureQueriesContext(connection) as queries:
+            assert services.clear(user=as_alice, wing=wing).count == count
+        taken.append(len(queries))
+    assert taken[1] == taken[2]
 
 
 def test_clearing_twice_changes_nothing_more(three_places):
