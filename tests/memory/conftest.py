@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from rest_framework.test import APIClient
 
 from memory.types import SourceMessage
 from mira_site import isolation
@@ -54,6 +55,21 @@ def as_alice(alice: User) -> Iterator[User]:
     alice.save(update_fields=["first_name", "timezone"])
     with isolation.acting_as(alice.pk):
         yield alice
+
+
+@pytest.fixture
+def api(alice: User) -> APIClient:
+    """The API as Alice, signed in."""
+    client = APIClient()
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def bobs_api(bob: User) -> APIClient:
+    client = APIClient()
+    client.force_login(bob)
+    return client
 
 
 @pytest.fixture

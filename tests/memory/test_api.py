@@ -17,20 +17,6 @@ NOW = datetime(2026, 11, 28, 13, tzinfo=UTC)
 
 
 @pytest.fixture
-def api(alice):
-    client = APIClient()
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
-def bobs_api(bob):
-    client = APIClient()
-    client.force_login(bob)
-    return client
-
-
-@pytest.fixture
 def boat(alice, acting, segment):
     with acting(alice):
         segment.said("My boat is called Merula.")

@@ -18,17 +18,6 @@ ROOT = "/api/v1/memories/"
 NOW = timezone.now()
 
 
-def client_of(user):
-    client = APIClient()
-    client.force_login(user)
-    return client
-
-
-@pytest.fixture
-def api(alice):
-    return client_of(alice)
-
-
 @pytest.fixture
 def row(alice, acting):
     """Of three memories each is so because of the next; with the two links."""
@@ -149,13 +138,12 @@ def test_a_link_elsewhere_is_none_of_this_memory(api, row):
     assert api.delete(f"{ROOT}{made[0].id}/links/{found[1].id}/").status_code == 404
 
 
-def test_somebody_elses_chain_and_links_are_not_found(bob, row, alice, acting):
+def test_somebody_elses_chain_and_links_are_not_found(bobs_api, row, alice, acting):
     made, found = row
-    bobs = client_of(bob)
     refused = [
-        bobs.get(f"{ROOT}{made[0].id}/causal-chain/"),
-        bobs.post(f"{ROOT}{made[0].id}/links/{found[0].id}/confirm/"),
-        bobs.delete(f"{ROOT}{made[0].id}/links/{found[0].id}/"),
+        bobs_api.get(f"{ROOT}{made[0].id}/causal-chain/"),
+        bobs_api.post(f"{ROOT}{made[0].id}/links/{found[0].id}/confirm/"),
+        bobs_api.delete(f"{ROOT}{made[0].id}/links/{found[0].id}/"),
     ]
     assert {response.status_code for response in refused} == {404}
     with acting(alice):

@@ -22,13 +22,6 @@ def boat(as_alice, embedder) -> Memory:
     return services.create(user=as_alice, text="Alice's boat is called Merula.")
 
 
-@pytest.fixture
-def api(alice) -> APIClient:
-    client = APIClient()
-    client.force_login(alice)
-    return client
-
-
 def judge(memory: Memory, verdict: str, **more) -> feedback.Judged:
     return feedback.judge(user=memory.user, memory_id=memory.id, verdict=Verdict(verdict), **more)
 

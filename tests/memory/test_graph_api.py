@@ -16,22 +16,6 @@ ROOT = "/api/v1/"
 NOW = timezone.now()
 
 
-def client_of(user):
-    client = APIClient()
-    client.force_login(user)
-    return client
-
-
-@pytest.fixture
-def api(alice):
-    return client_of(alice)
-
-
-@pytest.fixture
-def bobs_api(bob):
-    return client_of(bob)
-
-
 @pytest.fixture
 def world(alice, acting):
     """Memories of Alice's by the name each mentions."""

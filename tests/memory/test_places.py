@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.db import IntegrityError, transaction
-from rest_framework.test import APIClient
 
 from memory import places, selectors, services
 from memory.constants import PLACE_MAX_CHARS
@@ -15,13 +14,6 @@ from tests.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/memories/"
-
-
-@pytest.fixture
-def api(alice):
-    client = APIClient()
-    client.force_login(alice)
-    return client
 
 
 def place(memory: Memory) -> tuple[str, str]:
