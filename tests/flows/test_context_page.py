@@ -74,7 +74,7 @@ def test_the_context_of_an_answer_is_read_without_script_on_a_phone(
         page.screenshot(path=f"{shots}/context-{looks}.png", full_page=True)
     page.get_by_role("link", name="The answer before").click()
     expect(page.get_by_role("blockquote")).to_have_text("Since when?")
-    page.get_by_role("link", name="message 1", exact=True).first.click()
+    advised.get_by_role("link", name="message 1").click()
     page.wait_for_url("**/?at=*")
 
 
