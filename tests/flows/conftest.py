@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import uvicorn
 from celery.contrib.testing.worker import start_worker
+from channels.layers import channel_layers
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
@@ -55,6 +56,7 @@ def worker(transactional_db: None) -> Iterator[None]:
 @pytest.fixture
 def live_mira(worker: None) -> Iterator[str]:
     """The address of a running MIRA: HTTP and WebSocket by uvicorn, turns by a worker."""
+    channel_layers.backends.clear()  # a layer's locks belong to the event loop of one server
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
