@@ -76,15 +76,6 @@ def own_words(text: str, answers: Sequence[str] = ()) -> str:
     return "\n".join(part.text for part in parts(text, answers) if part.voice == "own")
 
 
-def voice_of(sentence: str, text: str, answers: Sequence[str] = ()) -> Voice:
-    """Whose words a sentence of the message is: the part that holds most of it."""
-    wanted = normalised(sentence)
-    for part in parts(text, answers):
-        if wanted and wanted in normalised(part.text):
-            return part.voice
-    return "own"
-
-
 def _introduced(text: str) -> re.Match[str] | None:
     for match in _INTRODUCED.finditer(text):
         if len(text[match.end() :].split()) >= INTRODUCED_MIN_WORDS:

@@ -11,6 +11,7 @@ import time_machine
 from django.utils import timezone
 
 from memory import mcp, mcp_answers, selectors, services
+from memory.constants import MEMORY_TYPES
 from memory.models import Memory, MemoryLink, MemorySource, Trust
 from mira_site import isolation
 from mira_site.errors import EmbeddingsUnavailable
@@ -73,9 +74,7 @@ def test_ranges_enums_and_what_is_needed_stand_in_the_schemas():
     store = mcp.TOOLS["mira_store"].input_schema
     assert store["required"] == ["content", "wing"]
     assert store["properties"]["content"]["maxLength"] == 65_536
-    assert set(store["properties"]["type"]["enum"]) == {
-        "fact", "preference", "decision", "session_note", "debug_log",
-    }  # fmt: skip
+    assert set(store["properties"]["type"]["enum"]) == set(MEMORY_TYPES)
     budget = mcp.TOOLS["mira_recall"].input_schema["properties"]["budget"]
     assert budget["default"] == 4_000
     assert {"type": "integer", "minimum": 1, "maximum": 100_000} in budget["anyOf"]

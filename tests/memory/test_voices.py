@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.voices import PASTE_MIN_WORDS, own_words, parts, voice_of
+from memory.voices import PASTE_MIN_WORDS, own_words, parts
 
 ARTICLE = "The council of the city and the mayor opened the new bridge to the harbour today. "
 LONG = ARTICLE * (PASTE_MIN_WORDS // len(ARTICLE.split()) + 1)
@@ -75,10 +75,3 @@ def test_a_long_story_about_oneself_stays_the_persons():
 
 def test_a_long_text_in_an_unknown_language_stays_the_persons():
     assert set(voices("Mieszkamy w małym domu pod lasem i mamy psa. " * 20)) == {"own"}
-
-
-def test_a_sentence_is_traced_to_its_voice():
-    text = f"I sail on Sundays.\n\n> I live on the moon.\n\n{LONG}"
-    assert voice_of("I sail on Sundays.", text) == "own"
-    assert voice_of("I live on the moon.", text) == "outside"
-    assert voice_of(ARTICLE.strip(), text) == "outside"
