@@ -6,6 +6,7 @@ turned into a probability by a logistic fitted on the same. docs/recall.md has w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,25 +17,29 @@ import numpy as np
 import numpy.typing as npt
 
 from memory import token_vectors
-from memory.constants import LATE_FLOOR, NEAR_FLOOR, OVERLAP_FLOOR, PHRASE_STEP
+from memory.constants import NEAR_FLOOR, OVERLAP_FLOOR, PHRASE_STEP
 from memory.search import Floats, Places, Pool
 
 # What speaks for a memory, each from 0 to 1, and how much it counts.
 WEIGHTS: Mapping[str, float] = {
-    "meaning": 2.0,  # cosine of the question and the memory
-    "words": 1.0,  # share of the question's words that it holds
-    "session": 4.0,  # shares of the best five of its session
-    "late": 10.0,  # late interaction, what was said before and after counting too
-    "month": 4.0,  # said in the month that the question names
-    "other_speaker": -2.5,  # said by another than the one whom the question names
+    "meaning": 2.5,  # cosine of the question and the memory
+    "words": 0.5,  # share of the question's words that it holds
+    "session": 3.0,  # shares of the best five of its session
+    "late": 11.0,  # late interaction, what was said around it counting too
+    "month": 4.5,  # said in the month that the question names
+    "other_speaker": -2.0,  # said by another than the one whom the question names
     "asks": -0.6,  # it is a question itself
+    "particular": 0.9,  # it names somebody or something, as answers do
     "named": 1.0,  # mentions a name that the question holds by another word
 }
 TELLING_MAX = 6.0  # of a word's weight in late interaction: the rarest is not all that counts
-SLOPE, MIDDLE = 0.8, 11.3  # the score at which a memory is as likely needed as not
-# Without token vectors, or without embeddings, what they would most likely say; least squares.
+SLOPE, MIDDLE = 0.7, 12.7  # the score at which a memory is as likely needed as not
+RELEVANCE_FLOOR = 0.0025  # that makes a memory an answer; docs/recall.md
+# Without token vectors, or without embeddings, what they would about say.
 LATE_GUESS = {"meaning": 0.2, "words": 0.3, "session": 0.15, "": 0.09}
 MEANING_GUESS = 0.3
+# A word with a capital inside a sentence. Where all nouns have one, it says nothing of any.
+_NAME = re.compile(r"(?<=[a-zß-ÿ,;] )[A-ZÀ-Þ][a-zß-ÿ]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,7 @@ class Ranked:
     """The candidates of a pool as they answer the phrase that each answers best.
 
     `places` is that phrase, `relevance` the probability, `is_answer` whether the memory is near
-    enough in meaning, words, word pieces or by name to be shown at all; `signals` are what WEIGHTS
+    enough in meaning, words, by name or all told to be shown at all; `signals` are what WEIGHTS
     weighs, by name.
     """
 
@@ -73,7 +78,7 @@ def ranked(
     is_answer = (pool.similarities >= NEAR_FLOOR) | (pool.overlaps >= OVERLAP_FLOOR)
     is_answer[:, 0] |= np.array([one in named for one in pool.ids], dtype=np.bool_)
     if pool.asked.vectors:
-        is_answer |= signals["late"] >= LATE_FLOOR
+        is_answer |= relevance >= RELEVANCE_FLOOR
     places = np.argmax(np.where(is_answer, relevance + 1, relevance), axis=1)
     rows = np.arange(len(pool))
     return Ranked(
@@ -99,6 +104,7 @@ def _signals(pool: Pool, named: Mapping[UUID, str], zone: ZoneInfo) -> dict[str,
         "month": _month(pool, zone),
         "other_speaker": _other_speaker(pool),
         "asks": np.repeat(asks[:, None], phrases, axis=1),
+        "particular": np.repeat(_particular(pool)[:, None], phrases, axis=1),
         "named": _named(pool, named),
     }
 
@@ -126,6 +132,15 @@ def _late(pool: Pool, meaning: Floats) -> Floats:
             answered = found[:, of_phrase] @ telling[of_phrase] / whole
             late[has_vectors, place] = answered[has_vectors]
     return late
+
+
+def _particular(pool: Pool) -> Floats:
+    """Holds a name, other than that of somebody who talks in it or in others."""
+    talking = {one.split()[0].capitalize() for one in pool.speakers if one}
+    return np.array(
+        [any(name not in talking for name in _NAME.findall(text)) for text in pool.texts],
+        dtype=np.float64,
+    )
 
 
 def _named(pool: Pool, named: Mapping[UUID, str]) -> Floats:

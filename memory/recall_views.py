@@ -56,6 +56,10 @@ MEANINGS = {
         "Whether somebody else said it than the one whom the question names. Counts against it.",
     ),
     "asks": ("Asks itself", "Whether it is a question itself. Counts a little against it."),
+    "particular": (
+        "Particular",
+        "Whether it names somebody or something, as answers do. Counts a little.",
+    ),
     "recency": (
         "Freshness",
         "How little it has aged for its kind: decisions stay fresh for years, a note of a "
@@ -69,7 +73,8 @@ MEANINGS = {
     "causal": ("Cause or effect", "Whether what led to it, or came of it, is chosen too."),
     "importance": ("Importance", "How much it has mattered so far, whatever the question."),
 }
-RARE = frozenset({"named", "month", "other_speaker", "asks", "causal"})  # shown where they are so
+# Shown where they are so.
+RARE = frozenset({"named", "month", "other_speaker", "asks", "particular", "causal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from mira_site.embeddings import Read, Vectors
 
 DIMENSIONS = 64
 BESIDE_SHARE = 0.85  # of the answer of the memory said just before or after; docs/recall.md
+BESIDE_STEPS = 2  # so far what was said around a memory speaks for it, less at each step
 _TINY = 1e-9
 
 # float16 (384, 64): the main directions of the vocabulary's plain words, each read alone. No text
@@ -115,10 +116,12 @@ def answers(question: Vectors, memories: Sequence[bytes]) -> Vectors:
 def with_beside(
     found: Vectors, before: npt.NDArray[np.intp], after: npt.NDArray[np.intp]
 ) -> Vectors:
-    """The answers, those of the memories said just before and after counting a little less.
+    """The answers, those of the memories said around each counting less the further away.
 
     `before[i]` is the row of the memory before the i-th, -1 where there is none.
     """
-    padded = np.vstack([found, np.zeros((1, found.shape[1]), dtype=np.float32)]) * BESIDE_SHARE
-    best: Vectors = np.maximum(found, np.maximum(padded[before], padded[after]))
+    best = found
+    for _ in range(BESIDE_STEPS):
+        padded = np.vstack([best, np.zeros((1, found.shape[1]), dtype=np.float32)]) * BESIDE_SHARE
+        best = np.maximum(best, np.maximum(padded[before], padded[after]))
     return best

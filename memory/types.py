@@ -58,7 +58,7 @@ class Parts:
     The others are what `relevance` rests on beside those two, of the phrase it answers best:
     `late` how well its word pieces answer the phrase's, `session` how much its conversation is
     about the phrase, `month` whether it was said in the month that is named; `other_speaker`,
-    `asks` and `named` are 1 or 0.
+    `asks`, `particular` and `named` are 1 or 0.
     """
 
     similarity: float = 0.0
@@ -70,6 +70,7 @@ class Parts:
     month: float = 0.0
     other_speaker: float = 0.0
     asks: float = 0.0
+    particular: float = 0.0
     named: float = 0.0
 
 

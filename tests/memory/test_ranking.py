@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from memory import alike, asking, months, ranking, recall, search, selectors, token_vectors
+from memory.constants import NEAR_FLOOR, OVERLAP_FLOOR
 from memory.models import TokenVectors
 from mira_site import embeddings
 from tests.factories import MemoryFactory
@@ -129,6 +130,37 @@ def test_an_answer_to_each_word_is_the_best_of_the_pieces():
     assert found.tolist() == [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     near = token_vectors.with_beside(found, np.array([-1, 0]), np.array([1, -1]))
     assert near[1].tolist() == pytest.approx([0.85, 0.85, 0.0])
+
+
+def test_what_was_said_two_places_away_counts_less_and_further_away_not_at_all():
+    found = np.array([[1.0], [0.0], [0.0], [0.0]], dtype=np.float32)
+    near = token_vectors.with_beside(found, np.array([-1, 0, 1, 2]), np.array([1, 2, 3, -1]))
+    assert near[:, 0].tolist() == pytest.approx([1.0, 0.85, 0.85**2, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_particular"),
+    [
+        ("Ben: We drove to Izola with the boat.", True),
+        ("Ben: We drove away. The boat stayed.", False),
+        ("Ben: The boat, dear Anna, is expensive.", False),
+        ("Ben: I saw the boat on 29 November.", False),
+    ],
+)
+def test_what_names_something_beside_those_who_talk_is_particular(
+    as_alice, talk, text, is_particular
+):
+    MemoryFactory(user=as_alice, text=text, speaker="Ben")
+    assert parts(as_alice, "Where was the boat?")[text].particular == is_particular
+
+
+@pytest.mark.parametrize("query", ["What is Ben's tortoise called?", "expensive", "quantum Anna"])
+def test_what_is_shown_is_near_or_well_worded_or_likely_needed(as_alice, talk, query):
+    shown = parts(as_alice, query)
+    assert shown
+    for one in shown.values():
+        is_near = one.similarity >= NEAR_FLOOR or one.overlap >= OVERLAP_FLOOR
+        assert is_near or one.relevance >= ranking.RELEVANCE_FLOOR
 
 
 def test_each_signal_can_be_left_out(as_alice, talk):
