@@ -43,7 +43,6 @@ CANDIDATES_MIN_PER_LEG = 40  # of one phrase among several
 SESSION_TOP = 5  # memories of a conversation that say how much it is about the question
 NEAR_FLOOR = 0.30  # cosine under which a memory is not about the query
 OVERLAP_FLOOR = 0.30  # share of a query's words, weighted, that makes a memory an answer to it
-LATE_FLOOR = 0.25  # late interaction that makes a memory an answer; docs/recall.md
 RECALL_LIMIT = 8
 RECALL_LIMIT_MAX = 200
 FALLBACK_WINGS_MAX = 10  # each costs a search

@@ -47,7 +47,7 @@ from mira_site.errors import EmbeddingsUnavailable
 
 ALIKE_DEPTH = 2  # times as many as are wanted are looked through for what says the same
 HUB_LIMIT = 20  # memories by way of names; spec memory 5.5
-_SHOWN_SIGNALS = ("late", "session", "month", "other_speaker", "asks", "named")
+_SHOWN_SIGNALS = ("late", "session", "month", "other_speaker", "asks", "particular", "named")
 _VIEW = tuple(field.name for field in fields(MemoryView))
 _VALUES = attrgetter(*_VIEW)
 
