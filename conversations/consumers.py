@@ -110,7 +110,8 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
                     if self.seen != after:
                         break
                     self.seen = after = event.id
-                    await self.send_json({"id": event.id, **event.payload})
+                    if not await self._told({"id": event.id, **event.payload}):
+                        return
                 if not found and not await _wait(self.news, NUDGE_LOST_S):
                     # A nudge may be lost with Redis, and the layer forgets its members in a day.
                     await self.channel_layer.group_add(
@@ -122,6 +123,14 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
         except (redis.RedisError, OSError) as error:
             log.warning("socket.lost_redis", reason=type(error).__name__)
             await self.close(UNAVAILABLE)
+
+    async def _told(self, event: dict[str, Any]) -> bool:
+        """False if the line broke under it: it comes back on a socket of its own."""
+        try:
+            await self.send_json(event)
+        except OSError:
+            return False
+        return True
 
     async def receive(
         self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any
