@@ -66,6 +66,7 @@ def test_the_type_is_found_by_what_is_in_the_file(content, media_type):
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
         uploading.rezipped(uploading.document())[:30],
     ],
+    ids=["exe", "elf", "noise", "gzip", "torn"],
 )
 def test_what_is_no_file_of_ours_is_refused_in_words(content):
     refusal(content, "photo.png")
