@@ -11,7 +11,7 @@ from functools import partial
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db import connection
+import numpy as np
 
 from memory import (
     factors,
@@ -26,7 +26,7 @@ from memory import (
     telling,
 )
 from memory.allocation import Allocation, Candidate, LeftOut, Rendering, allocate
-from memory.constants import RECALL_LIMIT_MAX
+from memory.constants import DAY_S, RECALL_LIMIT_MAX, SPARE
 from memory.models import MemoryLink
 from memory.recall import Found
 from memory.rendering import Form
@@ -42,6 +42,7 @@ from memory.types import (
 from mira_site import metrics, tokens
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
+from mira_site.embeddings import Vectors
 
 CAUSAL = ("because", "triggered", "resolves")  # of the types of links
 REASONS: Mapping[LeftOut, str] = {
@@ -52,9 +53,6 @@ REASONS: Mapping[LeftOut, str] = {
 }
 # Of ten facts, right answers had a weight of 0.006 to 0.65, the nearest wrong ones at most 0.003.
 FALLBACK_BELOW = 0.02  # weight of a wing's best under which the fallback wings are tried
-LEAST_TOKENS = 25  # hardly a memory takes fewer, element and all
-SPARE = 10  # candidates beyond those that may be shown
-DAY_S = 86_400
 NOTHING = Found()
 VIEW = tuple(field.name for field in fields(MemoryView))
 
@@ -81,7 +79,8 @@ def recall_context(
         recall.found,
         user,
         query,
-        limit=_asked_for(budget_tokens, limit),
+        limit=min(RECALL_LIMIT_MAX, limit + SPARE),
+        budget_tokens=budget_tokens,
         now=now,
         names=naming.names_asked_for(query),
         past=past.asks_for_past(query),
@@ -99,7 +98,7 @@ def recall_context(
         limit=limit,
         elsewhere=[one.id for one in elsewhere.items],
     )
-    explained = _explained(user, filled, now=now)
+    explained = _explained(user, filled, first, elsewhere, now=now)
     whole = replace(
         explained,
         left_out=(*explained.left_out, *_alike(user, filled.items, now=now)),
@@ -108,11 +107,6 @@ def recall_context(
     )
     telling.recalled(user, whole)
     return whole
-
-
-def _asked_for(budget_tokens: int, limit: int) -> int:
-    """How many candidates are worth fetching: those that may fit, and some to take their place."""
-    return min(RECALL_LIMIT_MAX, limit + SPARE, budget_tokens // LEAST_TOKENS + SPARE)
 
 
 def _fallen_back(asking: Callable[..., Found], wings: Sequence[str]) -> tuple[str, Found]:
@@ -260,14 +254,16 @@ def _lines(items: Sequence[ContextItem], zone: ZoneInfo) -> list[str]:
 
 
 # --- What spoke for each -----------------------------------------------------------------------
-def _explained(user: User, filled: RecallContext, *, now: datetime) -> RecallContext:
-    """With all factors of what was chosen and of what was not; two statements."""
+def _explained(user: User, filled: RecallContext, *found: Found, now: datetime) -> RecallContext:
+    """With all factors of what was chosen and of what was not, all `found`."""
     chosen = [item.memory for item in filled.items]
     others = [item.memory for item in filled.left_out]
     if not chosen:
         return filled
-    overlaps = _overlaps(user, chosen, others)
-    causal = _causally_joined(user, chosen, others)
+    vectors = {memory_id: one for few in found for memory_id, one in few.vectors.items()}
+    overlaps = _overlaps(vectors, chosen, others)
+    is_linked = any(few.is_linked for few in found)
+    causal = _causally_joined(user, chosen, others) if is_linked else set()
     sessions = _sessions([*chosen, *others])
 
     def of(memory: Recalled) -> Factors:
@@ -310,29 +306,15 @@ def _facts(memory: Recalled) -> int:
     return fingerprints.fact_count(fingerprints.parse(memory.fingerprint))
 
 
-# The first of the ids, `chosen` of them, were chosen, most wanted first.
-_OVERLAPS = """
-WITH given AS MATERIALIZED (
-    SELECT m.id, m.embedding, place
-    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS asked (id, place)
-    JOIN memory_memories AS m ON m.id = asked.id AND m.user_id = %(user)s
-)
-SELECT one.id, max(-(one.embedding <#> before.embedding))
-FROM given AS one JOIN given AS before
-  ON before.place < one.place AND before.place <= %(chosen)s
-GROUP BY one.id
-"""
-
-
 def _overlaps(
-    user: User, chosen: Sequence[Recalled], others: Sequence[Recalled]
+    vectors: Mapping[UUID, Vectors], chosen: Sequence[Recalled], others: Sequence[Recalled]
 ) -> dict[UUID, float]:
     """The largest cosine of each to what is worth more and was chosen."""
-    ranked = sorted(chosen, key=lambda one: (-weight(one), one.id))
-    ids = [one.id for one in (*ranked, *others)]
-    with connection.cursor() as cursor:
-        cursor.execute(_OVERLAPS, {"user": user.pk, "ids": ids, "chosen": len(ranked)})
-        return {one: round(min(1.0, max(0.0, near)), 6) for one, near in cursor.fetchall()}
+    ids = [one.id for one in sorted(chosen, key=lambda one: (-weight(one), one.id))]
+    every = np.stack([vectors[one] for one in (*ids, *(one.id for one in others))])
+    cosines = np.clip(every @ every[: len(ids)].T, 0, 1)
+    largest = np.tril(cosines, -1).max(axis=1).round(4).tolist()
+    return dict(zip((*ids, *(one.id for one in others)), largest, strict=True))
 
 
 def _causally_joined(

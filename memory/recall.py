@@ -6,9 +6,10 @@ relevance, and its importance a small share of the score. Each score part is tol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -24,14 +25,20 @@ from memory import alike, asking, hubs, links, ranking, search, showing
 from memory.alike import ALIKE_COSINE
 from memory.asking import Asked
 from memory.constants import (
+    DAY_S,
+    DAY_TOKENS,
     EMBEDDING_DIMENSIONS,
+    FRAME_TOKENS,
     FRESH_MIN,
+    FULL_BELOW,
     IMPORTANCE_SHARE,
     KEPT_MAX,
     NEAR_FLOOR,
     PAST_FACTOR,
     RECALL_LIMIT,
+    RECALL_LIMIT_MAX,
     REPLACED_FACTOR,
+    SPARE,
     WORDS_IN_WHY,
 )
 from memory.dates import day
@@ -40,22 +47,25 @@ from memory.links import Linked
 from memory.models import Memory
 from memory.search import Candidate, Floats, Places, Pool
 from memory.types import Compared, LinkedMemory, MemoryView, Parts, Path, Recalled, Why
-from mira_site import embeddings, metrics
+from mira_site import embeddings, metrics, tokens
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
+from mira_site.embeddings import Vectors
 from mira_site.errors import EmbeddingsUnavailable
 
 ALIKE_DEPTH = 2  # times as many as are wanted are looked through for what says the same
 HUB_LIMIT = 20  # memories by way of names; spec memory 5.5
 _SHOWN_SIGNALS = ("late", "session", "month", "other_speaker", "asks", "particular", "named")
-_VIEW = tuple(field.name for field in fields(MemoryView))
+_VIEW = tuple(one.name for one in fields(MemoryView))
 _VALUES = attrgetter(*_VIEW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """How well a candidate answers the phrase it answers best, the `place`-th."""
+    """How well a candidate answers the phrase it answers best, the `place`-th; its `row` in the
+    pool."""
 
+    row: int
     candidate: Candidate
     place: int
     relevance: float
@@ -67,10 +77,15 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a recall brought. `is_degraded`: without embeddings, by words and names alone."""
+    """What a recall brought. `is_degraded`: without embeddings, by words and names alone.
+
+    `vectors` are those of the items, of about unit length; `is_linked`: any of them has a link.
+    """
 
     items: tuple[Recalled, ...] = ()
     is_degraded: bool = False
+    vectors: Mapping[UUID, Vectors] = field(default_factory=dict, repr=False, compare=False)
+    is_linked: bool = False
 
 
 def recall(
@@ -112,6 +127,7 @@ def found(
     wing: str | None = None,
     room: str | None = None,
     without: frozenset[str] = frozenset(),
+    budget_tokens: int | None = None,
 ) -> Found:
     """Memories that answer the phrases; none where nothing does.
 
@@ -119,7 +135,8 @@ def found(
     and never in the last FRESH_MIN places, then fresh ones, best first; together at most `limit`.
     `names` bring what mentions them. What is past comes only if `past` is asked for; `wing` and
     `room` narrow it all, whatever the case of their letters. Signals of ranking.WEIGHTS that are
-    named in `without` count nothing.
+    named in `without` count nothing. Where a budget of tokens is to be filled, there are no more
+    than may fit and a few to take their place.
 
     Four statements (six with names and links), whatever the number of memories. Without
     embeddings words and names decide.
@@ -145,7 +162,7 @@ def found(
         matches = _Matches(pool, named, zone, past=past, without=without)
     _note(asked)
     kept = _kept(matches.of(kept_ids), limit=limit)
-    fresh = matches.best(max(0, limit - len(kept)), excluded=kept_ids)
+    fresh = matches.best(max(0, limit - len(kept)), excluded=kept_ids, budget_tokens=budget_tokens)
     chosen = [*kept, *fresh]
     linked = _linked(user, [one.candidate for one in chosen], now=now, past=past)
     ids = [one.candidate.id for one in chosen]
@@ -157,7 +174,12 @@ def found(
         for one in chosen
         if one.candidate.id in views
     )
-    return Found(items=tuple(items), is_degraded=not asked.vectors)
+    return Found(
+        items=tuple(items),
+        is_degraded=not asked.vectors,
+        vectors=matches.vectors_of(chosen),
+        is_linked=any(one.candidate.is_linked for one in chosen),
+    )
 
 
 def _note(asked: Asked) -> None:
@@ -225,9 +247,12 @@ class _Matches:
         )
         self._scores[pool.is_replaced] *= PAST_FACTOR if past else REPLACED_FACTOR
 
-    def best(self, count: int, *, excluded: Sequence[UUID] = ()) -> list[Match]:
+    def best(
+        self, count: int, *, excluded: Sequence[UUID] = (), budget_tokens: int | None = None
+    ) -> list[Match]:
         """The first `count` that are good enough for some phrase, best first, equal ones by id; of
-        those that say nearly the same the best, which names the others.
+        those that say nearly the same the best, which names the others. Fewer where texts that
+        were taken in that order would fill the budget, see `_Room`.
 
         Relevance × (0.8 + 0.2 × importance): neither drowns the other. Importance decides between
         two that answer alike, and never against the answer (tests/memory/test_recall.py).
@@ -237,19 +262,32 @@ class _Matches:
             out = set(excluded)
             rows = np.array([row for row in rows if self._pool.ids[row] not in out], dtype=np.intp)
         rows = rows[: ALIKE_DEPTH * count]
-        near = self._pool.likeness(rows) >= ALIKE_COSINE
+        near = self._near(rows)
+        room = _Room(budget_tokens)
         also: dict[int, list[UUID]] = {}  # by place in `rows`: those that stand back for it
-        for place, row in enumerate(rows):
-            likes = (one for one in np.flatnonzero(near[place, :place]).tolist() if one in also)
+        for place, row in enumerate(rows.tolist()):
+            likes = (one for one in near.get(place, ()) if one in also)
             first = next((one for one in likes if self._says(rows[one], row)), -1)
             if first >= 0:
                 also[first].append(self._pool.ids[row])
             elif len(also) < count:
                 also[place] = []
-        return [
-            replace(self._match(int(rows[place])), also=tuple(others))
-            for place, others in also.items()
-        ]
+                count = min(count, len(also) + room.spare(self._pool, row))
+        return [self._match(int(rows[place]), tuple(others)) for place, others in also.items()]
+
+    def _near(self, rows: Places) -> Mapping[int, Sequence[int]]:
+        """Of each place in `rows` the places before it that are near in meaning, in their order."""
+        vectors = self._pool.vectors(rows)
+        later, earlier = np.nonzero(np.tril(vectors @ vectors.T >= ALIKE_COSINE, -1))
+        found: dict[int, list[int]] = {}
+        for place, before in zip(later.tolist(), earlier.tolist(), strict=True):
+            found.setdefault(place, []).append(before)
+        return found
+
+    def vectors_of(self, matches: Sequence[Match]) -> Mapping[UUID, Vectors]:
+        rows = np.array([one.row for one in matches], dtype=np.intp)
+        ids = (one.candidate.id for one in matches)
+        return dict(zip(ids, self._pool.vectors(rows), strict=True))
 
     def relevant(self) -> list[UUID]:
         """All that are good enough, the most relevant first."""
@@ -270,9 +308,11 @@ class _Matches:
         row_of = {memory_id: row for row, memory_id in enumerate(self._pool.ids)}
         return [self._match(row_of[one]) for one in memory_ids if one in row_of]
 
-    def _match(self, row: int) -> Match:
+    def _match(self, row: int, also: tuple[UUID, ...] = ()) -> Match:
         candidate = self._pool.candidate(row)
         return Match(
+            row=row,
+            also=also,
             candidate=candidate,
             place=int(self._ranked.places[row]),
             relevance=float(self._ranked.relevance[row]),
@@ -280,6 +320,27 @@ class _Matches:
             signals={name: float(values[row]) for name, values in self._ranked.signals.items()},
             name=self._named[candidate.id].name if candidate.id in self._named else "",
         )
+
+
+class _Room:
+    """A budget of tokens as it fills with texts in full, without what is linked to them."""
+
+    def __init__(self, budget_tokens: int | None) -> None:
+        self._left = math.inf if budget_tokens is None else budget_tokens
+        self._days: set[float] = set()
+        self._spare = SPARE
+
+    def spare(self, pool: Pool, row: int) -> int:
+        """Take the text in, if there is room. How many more are worth looking at without one."""
+        on = pool.said_at[row] // DAY_S
+        cost = FRAME_TOKENS + (0 if on in self._days else DAY_TOKENS)
+        cost += tokens.estimate(pool.texts[row])
+        if cost <= self._left:
+            self._left -= cost
+            self._days.add(on)
+        elif self._left < FULL_BELOW:
+            self._spare -= 1
+        return self._spare if self._left < FULL_BELOW else RECALL_LIMIT_MAX
 
 
 def _kept(kept: Sequence[Match], *, limit: int) -> list[Match]:

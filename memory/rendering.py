@@ -80,8 +80,8 @@ def heading(moment: datetime, zone: ZoneInfo) -> str:
 # --- The three modes ---------------------------------------------------------------------------
 def _header(memory: MemoryView, zone: ZoneInfo, *, wing: bool) -> Form:
     """`[TYPE|YYYY-MM-DD|WING]`, or without a wing `[TYPE|YYYY-MM-DD]`."""
-    parts = (memory.memory_type.upper(), f"{memory.said_at.astimezone(zone):%Y-%m-%d}", memory.wing)
-    label = f"[{'|'.join(part for part in parts if part)}]"
+    parts = (memory.memory_type.upper(), str(memory.said_at.astimezone(zone).date()), memory.wing)
+    label = f"[{'|'.join(filter(None, parts))}]"
     attributes = {"id": short_ids.short(memory.id), "mode": str(Mode.HEADER)}
     if wing and memory.wing:
         attributes["wing"] = memory.wing
@@ -188,7 +188,7 @@ def _moment(moment: datetime | None, zone: ZoneInfo) -> str:
 
 
 def _written(attributes: Mapping[str, str]) -> str:
-    return "".join(f' {name}="{_in_quotes(value)}"' for name, value in attributes.items())
+    return "".join([f' {name}="{_in_quotes(value)}"' for name, value in attributes.items()])
 
 
 def _in_quotes(value: str) -> str:

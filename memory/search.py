@@ -74,7 +74,7 @@ class Pool:
     `sessions` is how much of each phrase's words the best of its session hold; `before` and `after`
     are the rows of what was said directly before and after it, -1 where that is no candidate;
     `weights` say how telling each term is; `said_at` are seconds since 1970. `token_vectors` are as
-    stored, empty where there are none; `embeddings` in half precision, see `likeness`; `conditions`
+    stored, empty where there are none; `embeddings` in half precision, see `vectors`; `conditions`
     say when a memory holds and whose word it is. `in_all` is how many memories were looked at.
     """
 
@@ -101,13 +101,13 @@ class Pool:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def likeness(self, rows: Places) -> Vectors:
-        """Cosines of these memories to each other."""
-        halves = np.frombuffer(b"".join(self.embeddings[row] for row in rows), dtype=">f2")
-        table = halves.reshape(len(rows), _HALFVEC_HEADER + EMBEDDING_DIMENSIONS)
-        vectors = table[:, _HALFVEC_HEADER:].astype(np.float32)
-        cosines: Vectors = vectors @ vectors.T
-        return cosines
+    def vectors(self, rows: Places) -> Vectors:
+        """Of these memories, float32 (n, 384), as near to unit length as half precision is."""
+        sent = np.frombuffer(b"".join(self.embeddings[row] for row in rows), dtype=">u2")
+        table = sent.reshape(len(rows), _HALFVEC_HEADER + EMBEDDING_DIMENSIONS)
+        halves = table[:, _HALFVEC_HEADER:].astype(np.uint16)
+        vectors: Vectors = halves.view(np.float16).astype(np.float32)
+        return vectors
 
     def candidate(self, row: int) -> Candidate:
         held = int(self.held[row])
@@ -205,14 +205,16 @@ def candidates(
         **{f"vector{place}": literal(vector) for place, vector in enumerate(asked.vectors)},
         **{f"term{bit}": _operand(term) for bit, term in enumerate(asked.terms)},
     }
-    with connection.cursor() as cursor:
+    with connection.bound_cursor(binary=True) as cursor:  # type: ignore[attr-defined]
         cursor.execute(_statement(asked, values, _places(wing, room), include_hidden), values)
         in_all, packed, passages = cursor.fetchone()
         seen = _Seen(asked, packed or b"", passages or b"", in_all)
         chosen = seen.chosen(wanted=values["wanted"], excluded=excluded)
         ids = [one.tobytes().hex() for one in seen.ids[chosen]]
         # One text is written in a twentieth of the time that a list of ids takes.
-        cursor.execute(_DETAILS, {**values, "ids": f"{{{','.join(ids)}}}"})
+        few = {"user": user.pk, "now": now, "past": past, "ids": f"{{{','.join(ids)}}}"}
+        cursor.cursor.prepared = True
+        cursor.execute(_DETAILS, few)
         details = cursor.fetchall()
     if len(details) < len(ids):  # some were deleted since the scan
         left = {row[0].hex for row in details}

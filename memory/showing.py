@@ -51,7 +51,7 @@ def shown(
     if not memory_ids:
         return {}
     values: dict[str, Any] = {"user": user.pk, "ids": list(memory_ids), "now": now, "past": past}
-    with connection.cursor() as cursor:
+    with connection.bound_cursor(prepared=True) as cursor:  # type: ignore[attr-defined]
         cursor.execute(_SHOWN, values)
         return {row[0]: _view(row) for row in cursor.fetchall()}
 

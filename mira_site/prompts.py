@@ -23,7 +23,9 @@ def quoted(text: str) -> str:
 
     It belongs between the tags of a named element, not into an attribute.
     """
-    return text.translate(_ESCAPES)
+    if "&" in text or "<" in text or ">" in text:  # asking takes a tenth of the time
+        return text.translate(_ESCAPES)
+    return text
 
 
 @lru_cache(maxsize=256)

@@ -11,8 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db.backends.postgresql import base
+from django.db.backends.utils import CursorWrapper
+from psycopg.pq import Format
 
 from mira_site import isolation
+
+
+class _BoundCursor(base.ServerBindingCursor):
+    prepared = False
+
+    def execute(self, query: Any, params: Any = None) -> Any:
+        return super().execute(query, params, prepare=self.prepared)  # type: ignore[misc]
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -26,6 +35,21 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def init_connection_state(self) -> None:
         self._session_scope = None
         super().init_connection_state()
+
+    def bound_cursor(self, *, binary: bool = False, prepared: bool = False) -> CursorWrapper:
+        """A cursor that sends values beside the statement, each once.
+
+        `binary`: rows come as PostgreSQL keeps them; for many bytes. `prepared`: a statement is
+        planned once a connection and kept; for texts of which there are few, and whose plan does
+        not depend on their values (a cast of a value would be made anew for each row).
+        """
+        self.ensure_connection()
+        # Django forbids it for poolers that share sessions; the scope would not outlive those.
+        self.connection.prepare_threshold = 1
+        cursor = _BoundCursor(self.connection)  # type: ignore[call-arg]
+        cursor.format = Format.BINARY if binary else Format.TEXT  # type: ignore[attr-defined]
+        cursor.prepared = prepared
+        return self._prepare_cursor(cursor)  # type: ignore[attr-defined, no-any-return]
 
     def _write_scope(
         self,
