@@ -316,5 +316,5 @@ def test_a_failure_is_told_with_its_reason(dial, alice, fake_anthropic: FakeAnth
     assert failed["error"] == {
         "code": "model_bad_key",
         "detail": "The model's provider does not accept the key: check ANTHROPIC_API_KEY.",
-        "retryable": True,
+        "retryable": False,
     }
