@@ -243,7 +243,8 @@ def _losses(weights: Floats, dialogues: Dialogues) -> None:
                 within, early - within, hits.sum() - early, found - hits.sum(),
                 question.wanted - found,
             ]  # fmt: skip
-        print(f"  {title:12}" + " ".join(f"{share:6.3f}" for share in fates / fates.sum()))
+        if fates.any():
+            print(f"  {title:12}" + " ".join(f"{share:6.3f}" for share in fates / fates.sum()))
 
 
 if __name__ == "__main__":
