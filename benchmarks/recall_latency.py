@@ -2,10 +2,10 @@
 
 Starts its own PostgreSQL and Redis on a data directory that is removed afterwards, fills a database
 of 200,000 memories, of which one person has 1,000, one 10,000 and one 100,000 (their rows lie
-scattered among all others', as they would after a year), then asks in turns: `memories/recall/`
-through the API view, and the floor, under the same row-level security, each with no cached vector.
-Prints p50 and p95 of both and the ratios, which are what counts where
-other work is done, and what a turn's recall takes (several phrases, names, kept memories).
+scattered among all others', as they would after a year), then asks in turns: a context of 4,000
+tokens, the same through the API view of `memories/recall/`, what a turn recalls (several phrases,
+names, kept memories), and the floor, under the same row-level security, each with no cached vector.
+Prints p50 and p95 and the ratios, which are what counts where other work is done.
 
     .venv/bin/python -m benchmarks.recall_latency [--queries 60] [--rows 200000] [--keep FOLDER]
 """
@@ -257,6 +257,18 @@ class Asking:
             )
             cursor.fetchall()
 
+    def context(self, query: str) -> None:
+        from django.utils import timezone  # noqa: PLC0415
+
+        from memory import selectors  # noqa: PLC0415
+        from memory.constants import BUDGET_TOKENS  # noqa: PLC0415
+        from mira_site import isolation  # noqa: PLC0415
+
+        with isolation.acting_as(self.user.pk):
+            selectors.recall_context(
+                self.user, query, budget_tokens=BUDGET_TOKENS, now=timezone.now()
+            )
+
     def recall(self, query: str) -> None:
         answer = self.client.post("/api/v1/memories/recall/", {"query": query}, format="json")
         if answer.status_code != 200 or not answer.json()["items"]:
@@ -291,6 +303,7 @@ def measure(size: int, queries: int) -> dict[str, list[float]]:
     asking, dice = Asking(size), random.Random(SEED + size)
     ways: dict[str, Callable[[str], None]] = {
         "floor": asking.floor,
+        "context": asking.context,
         "recall": asking.recall,
         "turn": asking.turn,
     }
@@ -307,7 +320,12 @@ def measure(size: int, queries: int) -> dict[str, list[float]]:
 
 
 def report(size: int, taken: dict[str, list[float]]) -> None:
-    labels = {"floor": "embedding and scan", "recall": "memories/recall/", "turn": "in a turn"}
+    labels = {
+        "floor": "embedding and scan",
+        "context": "a context",
+        "recall": "memories/recall/",
+        "turn": "in a turn",
+    }
     print(f"\n{size:>7,} memories            p50         p95     ratios")
     points = {
         name: (statistics.median(values), float(np.percentile(values, 95)))

@@ -87,6 +87,27 @@ def test_what_did_not_fit_is_told_with_its_reason(as_alice):
     assert context.quality < 1
 
 
+def test_only_what_may_fit_and_a_few_more_are_looked_at_and_the_best_are_chosen(as_alice):
+    for number in range(80):
+        MemoryFactory(user=as_alice, text=f"Alice sails to island number {number}.")
+    every = asked(as_alice, limit=200)
+    few = asked(as_alice, budget_tokens=300)
+    assert len(every.items) == 80
+    assert 5 <= len(few.items) < 20
+    assert len(few.items) + len(few.left_out) <= 2 * contexts.SPARE + 10
+    best = sorted(every.items, key=lambda item: -item.factors.relevance)[: len(few.items)]
+    assert min(one.factors.relevance for one in few.items) >= best[-1].factors.relevance - 1e-9
+
+
+def test_what_was_planned_for_one_person_shows_nothing_to_another(as_alice, bob, acting):
+    mine = MemoryFactory(user=as_alice, text="Alice sails the Merula.")
+    for _ in range(8):  # more than PostgreSQL takes to keep one plan for all values
+        assert [item.memory.id for item in asked(as_alice, "Merula").items] == [mine.id]
+        with acting(bob):
+            assert not asked(bob, "Merula").items
+            assert not asked(as_alice, "Merula").items
+
+
 def test_no_more_are_shown_than_were_asked_for(as_alice):
     for number in range(5):
         MemoryFactory(user=as_alice, text=f"Alice sails boat number {number}.")

@@ -74,6 +74,12 @@ def test_nothing_relevant_gives_nothing(as_alice, past, query):
     assert recalled(as_alice, query) == []
 
 
+def test_where_no_memory_is_near_at_all_nothing_comes_and_nothing_breaks(as_alice):
+    assert recalled(as_alice, "Hi") == []
+    MemoryFactory(user=as_alice, text="The quince harvest was poor.")
+    assert recalled(as_alice, "Hi", names=("Anna",), kept_ids=(uuid4(),)) == []
+
+
 def test_one_word_of_a_long_question_is_enough(as_alice, past):
     question = "I cannot recall it just now, would you say whether I ever named the Merula thing?"
     assert "Merula" in recalled(as_alice, question)[0]
