@@ -6,7 +6,6 @@ relevance, and its importance a small share of the score. Each score part is tol
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -25,29 +24,24 @@ from memory import alike, asking, hubs, links, ranking, search, showing
 from memory.alike import ALIKE_COSINE
 from memory.asking import Asked
 from memory.constants import (
-    DAY_S,
-    DAY_TOKENS,
     EMBEDDING_DIMENSIONS,
-    FRAME_TOKENS,
     FRESH_MIN,
-    FULL_BELOW,
     IMPORTANCE_SHARE,
     KEPT_MAX,
     NEAR_FLOOR,
     PAST_FACTOR,
     RECALL_LIMIT,
-    RECALL_LIMIT_MAX,
     REPLACED_FACTOR,
-    SPARE,
     WORDS_IN_WHY,
 )
 from memory.dates import day
+from memory.fitting import Fitting
 from memory.hubs import HubMemory
 from memory.links import Linked
 from memory.models import Memory
 from memory.search import Candidate, Floats, Places, Pool
 from memory.types import Compared, LinkedMemory, MemoryView, Parts, Path, Recalled, Why
-from mira_site import embeddings, metrics, tokens
+from mira_site import embeddings, metrics
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
@@ -102,16 +96,9 @@ def recall(
 ) -> list[Recalled]:
     """Memories that answer the phrases; an empty list where nothing does. See `found`."""
     result = found(
-        user,
-        queries,
-        limit=limit,
-        now=now,
-        names=names,
-        kept_ids=kept_ids,
-        past=past,
-        wing=wing,
-        room=room,
-    )
+        user, queries, limit=limit, now=now, names=names, kept_ids=kept_ids, past=past,
+        wing=wing, room=room,
+    )  # fmt: skip
     return list(result.items)
 
 
@@ -148,15 +135,9 @@ def found(
     kept_ids = list(dict.fromkeys(kept_ids))
     with metrics.stage("candidates"):
         pool = search.candidates(
-            user,
-            asked,
-            now=now,
-            past=past,
-            wanted=list(named),
-            excluded=kept_ids,
-            wing=wing,
-            room=room,
-        )
+            user, asked, now=now, past=past, wanted=list(named), excluded=kept_ids,
+            wing=wing, room=room,
+        )  # fmt: skip
     zone = accounts.zone(user)
     with metrics.stage("rank"):
         matches = _Matches(pool, named, zone, past=past, without=without)
@@ -252,7 +233,7 @@ class _Matches:
     ) -> list[Match]:
         """The first `count` that are good enough for some phrase, best first, equal ones by id; of
         those that say nearly the same the best, which names the others. Fewer where texts that
-        were taken in that order would fill the budget, see `_Room`.
+        were taken in that order would fill the budget, see fitting.py.
 
         Relevance × (0.8 + 0.2 × importance): neither drowns the other. Importance decides between
         two that answer alike, and never against the answer (tests/memory/test_recall.py).
@@ -263,7 +244,7 @@ class _Matches:
             rows = np.array([row for row in rows if self._pool.ids[row] not in out], dtype=np.intp)
         rows = rows[: ALIKE_DEPTH * count]
         near = self._near(rows)
-        room = _Room(budget_tokens)
+        fitting = Fitting(budget_tokens)
         also: dict[int, list[UUID]] = {}  # by place in `rows`: those that stand back for it
         for place, row in enumerate(rows.tolist()):
             likes = (one for one in near.get(place, ()) if one in also)
@@ -272,7 +253,9 @@ class _Matches:
                 also[first].append(self._pool.ids[row])
             elif len(also) < count:
                 also[place] = []
-                count = min(count, len(also) + room.spare(self._pool, row))
+                count = min(
+                    count, len(also) + fitting.spare(self._pool.texts[row], self._pool.said_at[row])
+                )
         return [self._match(int(rows[place]), tuple(others)) for place, others in also.items()]
 
     def _near(self, rows: Places) -> Mapping[int, Sequence[int]]:
@@ -320,27 +303,6 @@ class _Matches:
             signals={name: float(values[row]) for name, values in self._ranked.signals.items()},
             name=self._named[candidate.id].name if candidate.id in self._named else "",
         )
-
-
-class _Room:
-    """A budget of tokens as it fills with texts in full, without what is linked to them."""
-
-    def __init__(self, budget_tokens: int | None) -> None:
-        self._left = math.inf if budget_tokens is None else budget_tokens
-        self._days: set[float] = set()
-        self._spare = SPARE
-
-    def spare(self, pool: Pool, row: int) -> int:
-        """Take the text in, if there is room. How many more are worth looking at without one."""
-        on = pool.said_at[row] // DAY_S
-        cost = FRAME_TOKENS + (0 if on in self._days else DAY_TOKENS)
-        cost += tokens.estimate(pool.texts[row])
-        if cost <= self._left:
-            self._left -= cost
-            self._days.add(on)
-        elif self._left < FULL_BELOW:
-            self._spare -= 1
-        return self._spare if self._left < FULL_BELOW else RECALL_LIMIT_MAX
 
 
 def _kept(kept: Sequence[Match], *, limit: int) -> list[Match]:
