@@ -97,6 +97,7 @@ def test_with_a_model_it_is_streamed_validated_and_remembered(
         told = list(calls.values_list("job", "outcome"))
         assert Memory.objects.for_user(alice).filter(text__contains="hazelnuts").exists()
     assert told == [
+        ("subcortical", "ok"),
         ("reply", "ok"),
         ("summary", "bad_answer"),
         ("summary", "ok"),

@@ -44,6 +44,7 @@ def make(user: User, **fields: Any) -> Memory:
 def unsaved(user: User, **fields: Any) -> Memory:
     return Memory(
         user=user, text="Something else.", text_hash=uuid4().hex, embedding=FLAT, created_at=NOW,
+        said_at=NOW, wing="life", room="facts",
         created_use_day=1, **fields,
     )  # fmt: skip
 
