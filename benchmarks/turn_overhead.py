@@ -1,11 +1,12 @@
 """Time to first token through MIRA over that of the same call made with the SDK alone.
 
 Starts its own MIRA (embedded services, a data directory that is removed afterwards) and a server
-that speaks the Messages API and answers at once, stores memories, then asks in turns: through the
+that speaks the Messages API, whose fast model answers at once and whose reply takes as long to its
+first word as a provider's does (--first-word, 0 for at once), stores memories, then asks in turns: through the
 WebSocket, and with the bare SDK sending the very request that MIRA sent. Prints both medians, the
 ratio, and where the difference goes.
 
-    .venv/bin/python -m benchmarks.turn_overhead [--turns 30] [--memories 1000]
+    .venv/bin/python -m benchmarks.turn_overhead [--turns 30] [--memories 10000]
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--turns", type=int, default=30)
-    parser.add_argument("--memories", type=int, default=1000)
+    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--first-word", type=float, default=0.3, help="seconds of the reply")
     options = parser.parse_args()
     from tests.fake_anthropic import FakeAnthropic  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="mira-bench-") as folder, FakeAnthropic() as fake:
-        fake.on("reply").streams(["Here ", "is ", "an ", "answer."], delay_s=0)
+        fake.on("reply").streams(["Here is an answer."], delay_s=options.first_word)
         environment = {
             **os.environ,
             "MIRA_DATA_DIR": folder,
@@ -191,7 +193,7 @@ def report(
     print(f"time to first token, SDK alone      {bare:8.1f} ms (median)")
     print(f"time to first token, through MIRA   {mira:8.1f} ms (median)")
     print(f"ratio {mira / bare:.2f}, apart {mira - bare:.1f} ms")
-    order = ("history", "recalled", "composed", "first_text")
+    order = ("history", "prepared", "recalled", "composed", "first_text")
     steps = {"accepted, queued, taken": marks.get("queued", 0.0)}
     before = 0.0
     for name in order:
