@@ -2,9 +2,9 @@
 
 Starts its own MIRA (embedded services, a data directory that is removed afterwards) and a server
 that speaks the Messages API, whose fast model answers at once and whose reply takes as long to its
-first word as a provider's does (--first-word, 0 for at once), stores memories, then asks in turns: through the
-WebSocket, and with the bare SDK sending the very request that MIRA sent. Prints both medians, the
-ratio, and where the difference goes.
+first word as a provider's does (--first-word, 0 for at once), stores memories, then asks in turns:
+through the WebSocket, and with the bare SDK sending the very request that MIRA sent. Prints both
+medians, the ratio, and where the difference goes.
 
     .venv/bin/python -m benchmarks.turn_overhead [--turns 30] [--memories 10000]
 """
