@@ -43,6 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
     embedded.wait_until(lambda: embedded.redis_answers(addresses.redis_url), name="Redis")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole servers and browsers first: what takes long shall not be left to one worker alone."""
+    items.sort(key=lambda item: "flows" not in item.path.parts)
+
+
 def pytest_unconfigure() -> None:
     if not _running:
         return

@@ -209,7 +209,7 @@ def test_the_order_of_what_came_up_changes_not_a_byte(corpus, budget, seed):
 @given(corpus=CORPORA)
 def test_with_room_for_everything_everything_wanted_stands_in_full(corpus):
     context = contexts.context(corpus, budget_tokens=100_000, zone=BERLIN)
-    assert {item.memory.id for item in context.items} == {
-        one.id for one in corpus if one.score > 1e-9
-    }
+    shown = {item.memory.id for item in context.items}
+    assert shown >= {one.id for one in corpus if one.score > 1e-6}
+    assert shown <= {one.id for one in corpus if one.score > 0}
     assert all(item.mode is Mode.VERBATIM for item in context.items)
