@@ -205,16 +205,12 @@ def _transcript(user: User, messages: Sequence[Message]) -> str:
     file_blocks.load(messages)
     lines: list[str] = []
     for message in messages:
-        by = "person" if message.role == Message.Role.USER else "MIRA"
-        if by == "MIRA" and message.turn_id is not None:
+        by = ledger.by(message)
+        if message.role == Message.Role.ASSISTANT and message.turn_id is not None:
             lines += [_used(call) for call in calls.get(message.turn_id, ())]
         files = file_blocks.first_lines(message)
         lines.append(f'<said by="{by}">{quoted(message.text)}{files}</said>')
-    whole = "\n".join(lines)
-    if len(whole) <= SUMMARY_MAX_CHARS:
-        return whole
-    half = SUMMARY_MAX_CHARS // 2
-    return f'{whole[:half]}\n<left_out reason="too long"/>\n{whole[-half:]}'
+    return ledger.without_middle(lines)
 
 
 def _used(call: ToolCall) -> str:

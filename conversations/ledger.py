@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from conversations.constants import SUMMARY_MAX_CHARS
 from conversations.models import Message, ToolCall
 from mira_site.prompts import quoted
 
@@ -27,7 +28,6 @@ _PROMISE = re.compile(
     r"|ich werde|je vais|voy a)(?!\w)[^.!?\n]{3,200}",
     re.IGNORECASE,
 )
-_SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +46,37 @@ def evidence(messages: Sequence[Message]) -> Evidence:
     for place, (name, message) in enumerate(names.items()):
         most = LATEST_CHARS if len(messages) - place <= LATEST_MESSAGES else MESSAGE_CHARS
         lines.append(
-            f'<said id="{name}" by="{_by(message)}">{quoted(cut(message.text, most))}</said>'
+            f'<said id="{name}" by="{by(message)}">{quoted(cut(message.text, most))}</said>'
         )
     return Evidence(transcript="\n".join(lines), ledger=_ledger(names), names=names)
 
 
 def cut(text: str, most: int) -> str:
     """The text in one line of at most `most` characters and a mark; its middle goes."""
-    flat = _SPACES.sub(" ", text).strip()
-    if len(flat) <= most:
-        return flat
+    line = flat(text)
+    if len(line) <= most:
+        return line
     head = most * 2 // 3
-    return f"{flat[:head]} […] {flat[-(most - head) :]}"
+    return f"{line[:head]} […] {line[-(most - head) :]}"
+
+
+def flat(text: str) -> str:
+    """The text in one line."""
+    return " ".join(text.split())
+
+
+def without_middle(lines: Iterable[str]) -> str:
+    """The lines of a transcript together. A very long one loses its middle and says so."""
+    whole = "\n".join(lines)
+    if len(whole) <= SUMMARY_MAX_CHARS:
+        return whole
+    half = SUMMARY_MAX_CHARS // 2
+    return f'{whole[:half]}\n<left_out reason="too long"/>\n{whole[-half:]}'
 
 
 def promises(text: str) -> list[str]:
     """What the text promises to do, each once."""
-    found = (_SPACES.sub(" ", match.group()).strip() for match in _PROMISE.finditer(text))
+    found = (flat(match.group()) for match in _PROMISE.finditer(text))
     return list(dict.fromkeys(found))
 
 
@@ -100,5 +114,6 @@ def _activity(name: str, call: ToolCall) -> str:
     )
 
 
-def _by(message: Message) -> str:
+def by(message: Message) -> str:
+    """Who said it, as prompts call them."""
     return "person" if message.role == Message.Role.USER else "MIRA"

@@ -16,7 +16,7 @@ from datetime import datetime
 from django.utils import timezone
 from pydantic import BaseModel, Field, field_validator
 
-from conversations import phrases, surfacing
+from conversations import ledger, phrases, surfacing
 from conversations.constants import (
     CONTEXT_MESSAGE_CHARS,
     CONTEXT_PAIRS,
@@ -38,7 +38,6 @@ from mira_site.prompts import quoted
 EFFORT: Mapping[Complexity, str] = {"straightforward": "medium", "complex": "high"}
 NOT_CONFIGURED = "not_configured"
 _NAMED = re.compile(r"mem_([0-9a-f]{8})", re.IGNORECASE)
-_SPACES = re.compile(r"\s+")
 
 
 class SubcorticalAnswer(BaseModel):
@@ -162,7 +161,7 @@ def _values(history: Sequence[Message], offered: Sequence[Memory]) -> dict[str, 
     return {
         "turns": "\n".join(map(_said, recent)) or "none",
         "memories": "\n".join([*_pressure(len(offered)), *map(_offered, offered)]) or "none",
-        "message": quoted(_flat(history[-1].text)[:CONTEXT_MESSAGE_CHARS]),
+        "message": quoted(ledger.flat(history[-1].text)[:CONTEXT_MESSAGE_CHARS]),
     }
 
 
@@ -178,12 +177,12 @@ def _recent(history: Sequence[Message], offered: int) -> list[Message]:
 
 
 def _said(message: Message) -> str:
-    by = "person" if message.role == Message.Role.USER else "MIRA"
-    return f'<said by="{by}">{quoted(_flat(message.text)[:CONTEXT_MESSAGE_CHARS])}</said>'
+    text = ledger.flat(message.text)[:CONTEXT_MESSAGE_CHARS]
+    return f'<said by="{ledger.by(message)}">{quoted(text)}</said>'
 
 
 def _offered(one: Memory) -> str:
-    words = _flat(one.text).split()
+    words = ledger.flat(one.text).split()
     text = " ".join(words[:OFFERED_WORDS]) + (" …" if len(words) > OFFERED_WORDS else "")
     filled = min(5, max(1, int(one.importance * 5) + 1)) if one.importance > 0 else 1
     gauge = "●" * filled + "○" * (5 - filled)
@@ -203,10 +202,6 @@ def _pressure(offered: int) -> list[str]:
 
 def _named(message: Message) -> list[str]:
     return _NAMED.findall(message.text)
-
-
-def _flat(text: str) -> str:
-    return _SPACES.sub(" ", text).strip()
 
 
 # --- What is kept of it ------------------------------------------------------------------------

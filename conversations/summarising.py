@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, Field, field_validator
 
-from conversations import file_blocks, offline, selectors
-from conversations.constants import SUMMARY_MAX_CHARS
+from conversations import file_blocks, ledger, offline, selectors
 from conversations.models import Message, Segment
 from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
@@ -110,11 +109,7 @@ def transcript(messages: Sequence[Message], *, name: str) -> str:
         f"{quoted(message.text)}{file_blocks.first_lines(message)}</said>"
         for message in messages
     ]
-    whole = "\n".join(parts)
-    if len(whole) <= SUMMARY_MAX_CHARS:
-        return whole
-    half = SUMMARY_MAX_CHARS // 2
-    return f'{whole[:half]}\n<left_out reason="too long"/>\n{whole[-half:]}'
+    return ledger.without_middle(parts)
 
 
 def _earlier(user: User, segment: Segment) -> str:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from pydantic import BaseModel, Field, model_validator
 
 from conversations import searching
-from conversations.ledger import cut
+from conversations.ledger import by, cut
 from conversations.models import Message, Segment
 from conversations.passages import plain_text
 from memory import selectors as memory
@@ -180,11 +180,11 @@ def _segment(one: Segment, zone: ZoneInfo) -> str:
 
 
 def _said(message: Message, zone: ZoneInfo, most: int) -> str:
-    by = "person" if message.role == Message.Role.USER else "MIRA"
     text = quoted(cut(plain_text(message), most))
     return (
         f'<message id="msg_{message.short_id}" segment="seg_{message.segment_id.hex[:8]}" '
-        f'by="{by}" at="{message.created_at.astimezone(zone):%d %B %Y, %H:%M}">{text}</message>'
+        f'by="{by(message)}" at="{message.created_at.astimezone(zone):%d %B %Y, %H:%M}">'
+        f"{text}</message>"
     )
 
 

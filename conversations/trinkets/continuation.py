@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import tzinfo
 
 from conversations.constants import TAIL_CHARS
-from conversations.ledger import cut
+from conversations.ledger import by, cut
 from conversations.models import Message
 from conversations.passages import plain_text
 from conversations.trinkets.base import Slot, trinket
@@ -47,7 +47,6 @@ def as_told(element: str, one: Summary, text: str, zone: tzinfo | None) -> str:
 
 
 def _said(message: Message, zone: tzinfo | None) -> str:
-    by = "person" if message.role == Message.Role.USER else "MIRA"
     at = f"{message.created_at.astimezone(zone):%d %B %Y, %H:%M}"
     text = cut(plain_text(message), TAIL_CHARS)
-    return f'<said by="{by}" at="{at}">{quoted(text)}</said>'
+    return f'<said by="{by(message)}" at="{at}">{quoted(text)}</said>'
