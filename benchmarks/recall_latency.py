@@ -176,6 +176,7 @@ def copy(
     noise: np.random.Generator,
     told: dict[UUID, int],
 ) -> None:
+    from memory.constants import DEFAULT_WING, ROOM_OF_TYPE  # noqa: PLC0415
     from memory.duplicates import text_hash  # noqa: PLC0415
     from memory.models import Memory, Stakes, Trust  # noqa: PLC0415
     from memory.storage import literal  # noqa: PLC0415
@@ -197,8 +198,8 @@ def copy(
                 "text": text,
                 "text_hash": text_hash(text, None),
                 "memory_type": "fact",
-                "wing": "",
-                "room": "",
+                "wing": DEFAULT_WING,
+                "room": ROOM_OF_TYPE["fact"],
                 "importance": round(dice.random(), 3),
                 "created_at": at,
                 "said_at": at,
