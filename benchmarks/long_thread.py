@@ -60,6 +60,7 @@ def seed(username: str, messages: int) -> None:
 
     from conversations.models import Message, Segment, Thread, Turn  # noqa: PLC0415
     from mira_site.accounts.models import User  # noqa: PLC0415
+    from mira_site.embeddings import model_id  # noqa: PLC0415
     from mira_site.isolation import acting_as  # noqa: PLC0415
 
     chance = random.Random(username)
@@ -82,7 +83,8 @@ def seed(username: str, messages: int) -> None:
                         user=user, thread=thread, opened_at=at, status=Segment.Status.COLLAPSED,
                         title=f"The {SUBJECTS[number % 7]} of day {number // 50}",
                         precis="We spoke of costs.", trace="I heard of costs and of the weather.",
-                        complexity=1.0, embedding=direction(), summarised_at=at, remembered_at=at,
+                        complexity=1.0, embedding=direction(), embedding_model=model_id(),
+                        summarised_at=at, remembered_at=at,
                         collapsed_at=at, last_message_at=at,
                     )
                 )  # fmt: skip

@@ -154,11 +154,17 @@ def fill(rows: int) -> None:
 def read_tokens(user: Any, pieces: list[bytes]) -> None:
     """Token vectors for the memories of one of those who ask: as many as theirs, of like texts."""
     from memory.models import Memory, TokenVectors  # noqa: PLC0415
+    from mira_site import embeddings  # noqa: PLC0415
 
     ids = list(Memory.objects.filter(user=user).order_by("created_at").values_list("id", flat=True))
     for start in range(0, len(ids), CHUNK):
         TokenVectors.objects.bulk_create(
-            TokenVectors(user=user, memory_id=memory_id, vectors=pieces[number % len(pieces)])
+            TokenVectors(
+                user=user,
+                memory_id=memory_id,
+                vectors=pieces[number % len(pieces)],
+                embedding_model=embeddings.model_id(),
+            )
             for number, memory_id in enumerate(ids[start : start + CHUNK], start=start)
         )
 
@@ -180,6 +186,7 @@ def copy(
     from memory.duplicates import text_hash  # noqa: PLC0415
     from memory.models import Memory, Stakes, Trust  # noqa: PLC0415
     from memory.storage import literal  # noqa: PLC0415
+    from mira_site import embeddings  # noqa: PLC0415
 
     first = datetime(2025, 1, 1, tzinfo=UTC)
     memories = []
@@ -212,6 +219,7 @@ def copy(
                 "trust": Trust.SAID.value,
                 "stakes": Stakes.ORDINARY.value,
                 "embedding": literal(moved / np.linalg.norm(moved)),
+                "embedding_model": embeddings.model_id(),
             }
         )
     columns, table = ", ".join(memories[0]), Memory._meta.db_table

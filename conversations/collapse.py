@@ -35,6 +35,7 @@ from conversations.events import Event
 from conversations.models import Message, Segment, Turn
 from memory import services as memory
 from memory.types import SourceMessage
+from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import MiraError
@@ -184,6 +185,7 @@ def _summarise(user: User, segment: Segment) -> None:
             complexity=summary.complexity,
             is_summary_by_model=summary.by_model,
             embedding=summary.embedding,
+            embedding_model=embeddings.model_id(),
             summarised_at=timezone.now(),
             summary_stale_at=None,
         )

@@ -37,6 +37,7 @@ _BEFORE = {
     "complexity": None,
     "is_summary_by_model": False,
     "embedding": None,
+    "embedding_model": "",
     "summarised_at": None,
     "summary_stale_at": None,
     "remembered_at": None,

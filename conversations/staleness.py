@@ -36,6 +36,7 @@ def make_stale(
             precis="",
             trace="",
             embedding=None,
+            embedding_model="",
             summarised_at=None,
             summary_stale_at=Coalesce("summary_stale_at", Value(at)),
             claimed_until=None,

@@ -112,7 +112,7 @@ def _fits(memory: Memory, cue: Cue, earlier: _Earlier) -> bool:
 # The vectors are compared after the newest are chosen, by the index on said_at.
 _EARLIER = f"""
 WITH new AS MATERIALIZED (
-    SELECT m.id, m.embedding, m.wing, m.said_at, m.created_at,
+    SELECT m.id, m.embedding, m.embedding_model, m.wing, m.said_at, m.created_at,
            ARRAY(SELECT coalesce(e.canonical_id, e.id) FROM memory_entity_links AS l
                  JOIN memory_entities AS e ON e.id = l.entity_id AND e.user_id = %(user)s
                  WHERE l.user_id = %(user)s AND l.memory_id = m.id) AS names
@@ -131,6 +131,7 @@ CROSS JOIN LATERAL (
     SELECT m.id, m.text, m.trust, m.stakes, m.embedding
     FROM memory_memories AS m
     WHERE m.user_id = %(user)s AND m.wing = new.wing AND {visibility.SQL}
+      AND m.embedding_model = new.embedding_model
       AND m.said_at >= new.said_at - make_interval(days => {LOOK_BACK_DAYS})
       AND (m.said_at, m.created_at) < (new.said_at, new.created_at) AND m.id <> new.id
     ORDER BY m.said_at DESC, m.created_at DESC, m.id

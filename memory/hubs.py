@@ -12,6 +12,7 @@ from django.db import connection
 
 from memory import likeness, naming, visibility
 from memory.storage import literal
+from mira_site import embeddings
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
 
@@ -61,7 +62,8 @@ near AS (
     FROM hubs
     JOIN memory_entities AS head ON head.id = hubs.root
     CROSS JOIN LATERAL (
-        SELECT m.id, -(m.embedding <#> %(vector)s::vector) AS similarity
+        SELECT m.id, CASE WHEN m.embedding_model = %(model)s
+                     THEN -(m.embedding <#> %(vector)s::vector) ELSE 0 END AS similarity
         FROM memory_memories AS m
         WHERE m.user_id = %(user)s AND m.id IN (
             SELECT l.memory_id FROM memory_entity_links AS l
@@ -108,6 +110,7 @@ def hub_memories(
         "keys": keys,
         "user": user.pk,
         "vector": literal(vector),
+        "model": embeddings.model_id(),
         "now": now,
         "past": past,
         "limit": limit,

@@ -255,7 +255,10 @@ _UNLINKED = """
         OR l.source_id = m.id AND l.target_id = new.id)
         AND (l.author <> 'rule' OR l.confirmed_at IS NOT NULL OR l.link_type = 'conflicts'))
 """
-_NEW = "SELECT id, embedding FROM memory_memories WHERE user_id = %(user)s AND id = ANY(%(ids)s)"
+_NEW = """
+    SELECT id, embedding, embedding_model FROM memory_memories
+    WHERE user_id = %(user)s AND id = ANY(%(ids)s)
+"""
 _BY_VECTOR = f"""
 SELECT new.id, near.id, near.similarity
 FROM ({_NEW}) AS new
@@ -263,6 +266,7 @@ CROSS JOIN LATERAL (
     SELECT m.id, -(m.embedding <#> new.embedding) AS similarity
     FROM memory_memories AS m
     WHERE m.user_id = %(user)s AND m.id <> new.id AND {visibility.SQL} AND {_UNLINKED}
+      AND m.embedding_model = new.embedding_model
     ORDER BY m.embedding <#> new.embedding, m.id
     LIMIT {NEAR_MAX}
 ) AS near
@@ -276,7 +280,7 @@ CROSS JOIN LATERAL (
     SELECT m.id, -(m.embedding <#> new.embedding) AS similarity
     FROM memory_memories AS m
     WHERE m.user_id = %(user)s AND m.id <> new.id AND {visibility.SQL} AND {_UNLINKED}
-      AND m.id IN (
+      AND m.embedding_model = new.embedding_model AND m.id IN (
         SELECT shared.memory_id
         FROM memory_entity_links AS own
         JOIN memory_entities AS named ON named.id = own.entity_id

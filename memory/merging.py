@@ -293,6 +293,7 @@ def _result(
         text=staged.text,
         text_hash=text_hash(staged.text, moments["happens_at"]),
         embedding=staged.vector,
+        embedding_model=embeddings.model_id(),
         memory_type=_commonest([part.memory_type for part in parts]),
         wing=_commonest([part.wing for part in parts]),
         room=_commonest([part.room for part in parts]),

@@ -77,6 +77,7 @@ def _nearest(user: User, phrases: Sequence[str], *, now: datetime) -> list[UUID]
             rows = (
                 Memory.objects.for_user(user)
                 .visible(now)
+                .filter(embedding_model=embeddings.model_id())
                 .annotate(distance=MaxInnerProduct("embedding", vector))
                 .filter(distance__lte=-KNOWN_FLOOR)
                 .order_by("distance", "id")

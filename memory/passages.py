@@ -88,11 +88,22 @@ def store(user: User, memories: Sequence[Memory], given: Mapping[UUID, Cut | Non
     cuts |= zip([one.id for one in unread], cut_all([one.text for one in unread]), strict=True)
     Passage.objects.for_user(user).filter(memory__in=[one.id for one in memories]).delete()
     long = [(one, found) for one in memories if (found := cuts[one.id]) is not None]
+    model = embeddings.model_id()
     Passage.objects.bulk_create(
-        Passage(user=user, memory=memory, position=place, start=start, end=end, embedding=vector)
+        Passage(
+            user=user,
+            memory=memory,
+            position=place,
+            start=start,
+            end=end,
+            embedding=vector,
+            embedding_model=model,
+        )
         for memory, found in long
         for place, ((start, end), vector) in enumerate(zip(found.spans, found.vectors, strict=True))
     )
     for memory, found in long:
-        memory.embedding = found.vectors[0]
-    Memory.objects.for_user(user).bulk_update([memory for memory, _ in long], ["embedding"])
+        memory.embedding, memory.embedding_model = found.vectors[0], model
+    Memory.objects.for_user(user).bulk_update(
+        [memory for memory, _ in long], ["embedding", "embedding_model"]
+    )

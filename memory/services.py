@@ -208,7 +208,8 @@ def edit(
         _keep_wording(memory, fields.get("text", memory.text))
         _apply(memory, fields, vectors)
         _refuse_twin(user, memory)
-        memory.save(update_fields=[*fields, "text_hash", "embedding", "speaker", "updated_at"])
+        written = ("text_hash", "embedding", "embedding_model", "speaker", "updated_at")
+        memory.save(update_fields=[*fields, *written])
         if "text" in fields:
             mentions.read_again(user, memory, at=timezone.now())
             derived.write(user, [memory], at=timezone.now(), cuts={memory.id: cuts[0]})
@@ -405,7 +406,7 @@ def _apply(memory: Memory, fields: Mapping[str, Any], vectors: Vectors) -> None:
     memory.text_hash = text_hash(memory.text, memory.happens_at)
     memory.speaker = speaker(memory.text)
     if len(vectors):
-        memory.embedding = vectors[0]
+        memory.embedding, memory.embedding_model = vectors[0], embeddings.model_id()
 
 
 def _refuse_twin(user: User, memory: Memory) -> None:

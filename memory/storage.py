@@ -34,7 +34,7 @@ from memory.naming import Named
 from memory.passages import Cut
 from memory.quoting import meaning, speaker, without_name
 from memory.types import SourceRef
-from mira_site import metrics
+from mira_site import embeddings, metrics
 from mira_site.accounts.models import User
 from mira_site.embeddings import Vectors
 
@@ -271,7 +271,7 @@ FROM unnest(%(vectors)s::vector[]) AS new (embedding)
 CROSS JOIN LATERAL (
     SELECT id, embedding <=> new.embedding AS distance
     FROM memory_memories
-    WHERE user_id = %(user)s AND archived_at IS NULL
+    WHERE user_id = %(user)s AND archived_at IS NULL AND embedding_model = %(model)s
     ORDER BY distance
     LIMIT %(limit)s
 ) AS near
@@ -286,6 +286,7 @@ def _neighbour_ids(user: User, vectors: Vectors) -> list[UUID]:
             {
                 "vectors": [literal(vector) for vector in vectors],
                 "user": user.pk,
+                "model": embeddings.model_id(),
                 "limit": DUPLICATE_NEIGHBOURS,
                 "distance": 1 - RESTATED_COSINE,
             },
@@ -313,6 +314,7 @@ def _row(
         text=fact.text,
         text_hash=text_hash(fact.text, fact.happens_at),
         embedding=vector,
+        embedding_model=embeddings.model_id(),
         memory_type=fact.memory_type,
         importance=fact.importance,
         trust=fact.trust,

@@ -44,14 +44,15 @@ _SIGNS = "?'\",.!-:;()[]&“”‘’„…–—"
 def write(user: User, memories: Sequence[Memory]) -> None:
     """Store the token vectors of the memories, in place of those of an older text."""
     read = embeddings.read_again([meaning(memory.text) for memory in memories])
+    model = embeddings.model_id()
     TokenVectors.objects.bulk_create(
         [
-            TokenVectors(user=user, memory=memory, vectors=stored(one))
+            TokenVectors(user=user, memory=memory, vectors=stored(one), embedding_model=model)
             for memory, one in zip(memories, read, strict=True)
         ],
         update_conflicts=True,
         unique_fields=["memory"],
-        update_fields=["vectors"],
+        update_fields=["vectors", "embedding_model"],
     )
 
 

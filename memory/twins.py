@@ -30,6 +30,7 @@ CROSS JOIN LATERAL (
     SELECT other.id, other.embedding <=> one.embedding AS distance
     FROM memory_memories AS other
     WHERE other.user_id = %(user)s AND other.archived_at IS NULL AND other.id <> one.id
+      AND other.embedding_model = one.embedding_model
     ORDER BY distance
     LIMIT %(limit)s
 ) AS near

@@ -44,6 +44,7 @@ class MemoryFactory(factory.django.DjangoModelFactory):
     created_use_day = 1
     text_hash = factory.LazyAttribute(lambda memory: text_hash(memory.text, memory.happens_at))
     embedding = factory.LazyAttribute(lambda memory: embeddings.embed_one(meaning(memory.text)))
+    embedding_model = factory.LazyFunction(embeddings.model_id)
     happens_at = None
     memory_type = "fact"
     room = factory.LazyAttribute(lambda memory: ROOM_OF_TYPE[memory.memory_type])

@@ -55,6 +55,12 @@ class Segment(Owned):
     complexity = models.FloatField(null=True, blank=True)
     is_summary_by_model = models.BooleanField(default=False)
     embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS, null=True, blank=True)
+    embedding_model = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        help_text="Fingerprint of the model it is by (embeddings.model_id); empty: unknown.",
+    )
     summarised_at = models.DateTimeField(null=True, blank=True)
     summary_stale_at = models.DateTimeField(
         null=True,

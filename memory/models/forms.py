@@ -39,6 +39,12 @@ class Passage(Owned):
     start = models.PositiveIntegerField(help_text="First character of it in the text.")
     end = models.PositiveIntegerField(help_text="The character after its last.")
     embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS)
+    embedding_model = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        help_text="Fingerprint of the model it is by (embeddings.model_id); empty: unknown.",
+    )
 
     class Meta:
         db_table = "memory_passages"
@@ -59,6 +65,12 @@ class TokenVectors(Owned):
 
     memory = models.OneToOneField(Memory, on_delete=models.CASCADE, related_name="token_vectors")
     vectors = models.BinaryField(help_text="int8 (n, 64): directions, to be made unit length.")
+    embedding_model = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        help_text="Fingerprint of the model it is by (embeddings.model_id); empty: unknown.",
+    )
 
     class Meta:
         db_table = "memory_token_vectors"

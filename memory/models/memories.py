@@ -109,6 +109,12 @@ class Memory(Owned):
         null=True, blank=True, help_text="Figures that a program keeps beside it, as it gave them."
     )
     embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS)
+    embedding_model = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        help_text="Fingerprint of the model it is by (embeddings.model_id); empty: unknown.",
+    )
     search_vector = models.GeneratedField(
         expression=SearchVector("text", config="english"),
         output_field=SearchVectorField(),

