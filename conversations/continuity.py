@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from django.db.models import Subquery
+
 from conversations.constants import (
     HINTED_MAX,
     MANIFEST_SEGMENTS,
@@ -88,14 +90,11 @@ def _tail(user: User, *, before: datetime) -> list[Message]:
         Segment.objects.for_user(user)
         .filter(opened_at__lt=before)
         .order_by("-opened_at", "-id")
-        .values_list("id", flat=True)
-        .first()
+        .values("id")[:1]
     )
-    if last is None:
-        return []
     rows = (
         Message.objects.for_user(user)
-        .filter(segment_id=last, is_off_record=False)
+        .filter(segment=Subquery(last), is_off_record=False)
         .exclude(text="")
         .defer("search_vector", "content")
         .prefetch_related("forgotten")

@@ -105,6 +105,7 @@ def _is_file(block: llm.Block) -> bool:
 def _attached(message: Message) -> list[Attachment]:
     """Only what the person said comes with files, once it is stored."""
     may_have = message.role == Message.Role.USER and not message._state.adding
+    may_have = may_have and message.has_files is not False
     return list(message.attachments.all()) if may_have else []
 
 

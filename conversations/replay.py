@@ -13,8 +13,7 @@ from mira_site.llm import types as llm
 def said_again(message: Message) -> list[llm.ChatMessage]:
     """One message of the thread; several where tools were used, since results are the user's.
 
-    Empty for a message that holds nothing. Expects `turn__tool_calls` and `attachments`
-    prefetched, and file_blocks.load.
+    Empty for a message that holds nothing. Expects selectors.history, and file_blocks.load.
     """
     files = file_blocks.blocks(message)
     if files:
@@ -78,9 +77,17 @@ def _step(said: list[llm.Block], results: list[llm.Block]) -> list[llm.ChatMessa
     return made + ([llm.ChatMessage(role="user", content=tuple(results))] if results else [])
 
 
+def has_calls(message: Message) -> bool:
+    """Whether tools were used for it: its content names each call."""
+    return message.role == Message.Role.ASSISTANT and any(
+        block.get("type") == "tool_call" for block in message.content
+    )
+
+
 def _calls(message: Message) -> dict[str, ToolCall]:
-    if message.role != Message.Role.ASSISTANT or message.turn is None:
+    if message.turn_id is None or not has_calls(message):
         return {}
+    assert message.turn is not None  # noqa: S101 (by its id, one line above)
     return {str(call.pk): call for call in message.turn.tool_calls.all()}
 
 

@@ -7,16 +7,28 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import (
+    Count,
+    Exists,
+    F,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    prefetch_related_objects,
+)
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from conversations import presenting, stream
+from conversations import presenting, replay, stream
 from conversations.aftermath import what_came_of as what_came_of
 from conversations.attachments import file as file
 from conversations.attachments import file_content as file_content
 from conversations.constants import HISTORY_MESSAGES_MAX, RECENT_SUMMARIES
 from conversations.models import (
+    Attachment,
     CompactionBrief,
     ComposedContext,
     Message,
@@ -145,23 +157,37 @@ def prompt_tokens(turn: Turn) -> int:
     return counted or estimated
 
 
-def history(turn: Turn) -> list[Message]:
+def history(turn: Turn, told: CompactionBrief | None) -> list[Message]:
     """The messages of the turn's segment up to and including the one it answers, oldest first,
     without those that its brief tells. What is off the record is told off the record only.
+
+    Each with its files and the effort of its turn; with the turn and its calls only where it has
+    any. What Django would attach to hundreds of messages for a few takes longer than to read them.
+    Raises NotFound if the message was deleted.
     """
-    asked: Message = turn.messages.get(role=Message.Role.USER)
-    told = brief(turn)
-    told_to = min(told.covered_to_position, asked.position - 1) if told else 0
-    newest = (
-        Message.objects.for_user(turn.user_id)
-        .filter(segment_id=turn.segment_id, position__gt=told_to, position__lte=asked.position)
-        .filter(is_off_record__in={False, turn.is_off_record})
+    is_asked = Q(turn=turn, role=Message.Role.USER)
+    untold = Q(position__gt=told.covered_to_position) | is_asked if told else Q()
+    rows = Message.objects.for_user(turn.user_id).filter(untold)
+    newest = list(
+        rows.filter(segment_id=turn.segment_id, is_off_record__in={False, turn.is_off_record})
         .defer("search_vector")
-        .select_related("turn")
-        .prefetch_related("turn__tool_calls", "attachments")
+        .annotate(  # type: ignore[no-redef]  # the model says what they are, and has no such fields
+            turn_effort=Coalesce(F("turn__effort"), Value("")),
+            has_files=Exists(Attachment.objects.filter(message=OuterRef("pk"))),
+        )
         .order_by("-position")[:HISTORY_MESSAGES_MAX]
     )
-    return list(reversed(newest))
+    asked_at = next((place for place, one in enumerate(newest) if _is_asked(one, turn)), None)
+    if asked_at is None:
+        raise NotFound("The message was deleted. Send a new one to go on.")
+    found = newest[asked_at:][::-1]
+    prefetch_related_objects([one for one in found if replay.has_calls(one)], "turn__tool_calls")
+    prefetch_related_objects([one for one in found if one.has_files], "attachments")
+    return found
+
+
+def _is_asked(message: Message, turn: Turn) -> bool:
+    return message.turn_id == turn.pk and message.role == Message.Role.USER
 
 
 def summaries(

@@ -15,12 +15,17 @@ from conversations import (
     file_blocks,
     peanut_gallery,
     quotations,
-    selectors,
     subcortical,
     warmth,
 )
 from conversations.constants import LAST_WORDS_CHARS
-from conversations.models import ComposedContext, ContextSection, Message, Turn
+from conversations.models import (
+    CompactionBrief,
+    ComposedContext,
+    ContextSection,
+    Message,
+    Turn,
+)
 from conversations.prompt import Composed, Section
 from conversations.types import PersonView, Prepared, TurnContext
 from memory import selectors as memory
@@ -46,6 +51,7 @@ def gather(
     history: Sequence[Message],
     recalled: Sequence[Recalled],
     prepared: Prepared,
+    brief: CompactionBrief | None,
     *,
     now: datetime,
 ) -> TurnContext:
@@ -72,7 +78,7 @@ def gather(
         complexity=prepared.complexity,
         number=turn.number,
         guidance=tuple(peanut_gallery.active(turn)),
-        brief=selectors.brief(turn),
+        brief=brief,
         last_words=_last_words(history),
         is_off_record=turn.is_off_record,
     )

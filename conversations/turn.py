@@ -132,7 +132,8 @@ def _guarded(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
 def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     """The turn, step by step; `draft` holds the answer so far for whoever must save it."""
     now = timezone.now()
-    history = selectors.history(turn)
+    told = selectors.brief(turn)
+    history = selectors.history(turn, told)
     draft.mark("history")
     prepared = subcortical.prepare(turn, history, now=now)
     draft.prepared = prepared
@@ -145,7 +146,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
         turn_id=str(turn.pk),
         body={"surfaced": presenting.recalled(recalled)},
     )
-    context = situation.gather(turn, history, recalled, prepared, now=now)
+    context = situation.gather(turn, history, recalled, prepared, told, now=now)
     draft.open_question = context.open_question
     asked = _said(history[-1])
     if client.is_configured():

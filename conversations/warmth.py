@@ -28,9 +28,12 @@ def since(history: Sequence[Message]) -> datetime:
 
 
 def effort(wished: Effort, history: Sequence[Message]) -> Effort:
-    """While the cache is warm an effort rises and does not fall: it is part of what is cached."""
+    """While the cache is warm an effort rises and does not fall: it is part of what is cached.
+
+    Expects selectors.history.
+    """
     before = history[-2] if len(history) > 1 else None
-    if before is None or before.turn is None or since(history[-2:]) != before.created_at:
+    if before is None or before.turn_id is None or since(history[-2:]) != before.created_at:
         return wished
-    used = next((one for one in HARDER if one == before.turn.effort), wished)
+    used = next((one for one in HARDER if one == before.turn_effort), wished)
     return max(wished, used, key=HARDER.index)

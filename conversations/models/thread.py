@@ -206,6 +206,10 @@ class Message(Owned):
         db_persist=True,
     )
 
+    # Annotated where many are read for a prompt; elsewhere nobody has looked.
+    has_files: bool | None = None
+    turn_effort: str = ""
+
     class Meta:
         db_table = "conversations_messages"
         constraints = [

@@ -41,7 +41,9 @@ def test_all_but_the_last_ten_turns_are_told_in_short(me, long_talk, fake_anthro
     for text in ("berth 14 in Piran", "who buys the trailer", "Still open"):
         assert text in brief.text
     asked = tell(me, "Number 14: and now?")
-    assert positions(selectors.history(asked)) == [f"Number {number}" for number in range(4, 15)]
+    assert positions(selectors.history(asked, selectors.brief(asked))) == [
+        f"Number {number}" for number in range(4, 15)
+    ]
     prompt = fake_anthropic.seen("compaction")[0].prompt
     assert "Number 3:" in prompt and "Number 4:" not in prompt
     assert Message.objects.for_user(me).count() == 29

@@ -20,7 +20,7 @@ ANSWER = {
 
 
 def prepare(turn):
-    return subcortical.prepare(turn, selectors.history(turn), now=timezone.now())
+    return subcortical.prepare(turn, selectors.history(turn, None), now=timezone.now())
 
 
 def offer(me, fake_anthropic, count: int):
