@@ -10,9 +10,17 @@ import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from conversations import passages, quotations, staleness, tasks, threads
+from conversations import passages, peanut_gallery, quotations, staleness, tasks, threads
 from conversations.aftermath import what_came_of
-from conversations.models import ForgottenPassage, Message, Segment, SurfacedMemory, Thread, Turn
+from conversations.models import (
+    ForgottenPassage,
+    Message,
+    Segment,
+    SurfacedMemory,
+    Thread,
+    ToolCall,
+    Turn,
+)
 from conversations.passages import Span
 from conversations.types import Afterlife, Deleted, Rederiving
 from memory import services as memory
@@ -51,6 +59,8 @@ def delete(
     _forget_reasons(user, came.message)
     for one in doomed:
         quotations.message_changed(user, one, one.text)
+    if any(one.role == Message.Role.ASSISTANT for one in doomed):
+        ToolCall.objects.for_user(user).filter(turn=came.message.turn_id).delete()
     Message.objects.for_user(user).filter(pk__in=ids).delete()
     _leave_no_husk(user, came.message)
     _settle(user, thread, came.message.segment, at=timezone.now(), deleted=ids)
@@ -127,7 +137,9 @@ def _leave_no_husk(user: User, message: Message) -> None:
     """A turn without messages goes, and a segment without messages, with all that told of it."""
     if message.turn_id is not None:
         turns = Turn.objects.for_user(user).filter(pk=message.turn_id)
+        numbers = peanut_gallery.newest_numbers(user, [message.segment_id])
         turns.filter(messages__isnull=True).delete()
+        peanut_gallery.turns_are_gone(user, numbers)
     segments = Segment.objects.for_user(user).filter(pk=message.segment_id)
     segments.filter(messages__isnull=True).delete()
 

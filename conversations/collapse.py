@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -39,6 +40,7 @@ from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import MiraError
+from mira_site.owned import OwnedQuerySet
 from mira_site.webhooks import services as webhooks
 from mira_site.webhooks.types import EventType
 
@@ -153,23 +155,35 @@ def _claim(user: User, segment_id: UUID, *, at: datetime, quiet: bool) -> Segmen
         return None
     segment = rows.get()
     segment.attempts += 1
-    segment.save(update_fields=["attempts"])
+    if segment.attempts > 1:
+        # Whoever breaks or is killed notes nothing: the wait stands before what may be dear.
+        segment.next_attempt_at = at + timedelta(seconds=_wait_s(segment.attempts))
+    segment.save(update_fields=["attempts", "next_attempt_at"])
     return segment
+
+
+def _wait_s(attempts: int) -> int:
+    return COLLAPSE_RETRY_S[min(attempts, len(COLLAPSE_RETRY_S)) - 1]
 
 
 def _save_step(user: User, segment: Segment, **values: object) -> None:
     """Write a step's result if the claim is still ours. A late worker writes nothing."""
-    updated = (
-        Segment.objects.for_user(user)
-        .filter(
-            pk=segment.pk, claimed_until=segment.claimed_until, status=Segment.Status.COLLAPSING
-        )
-        .update(**values)
-    )
-    if not updated:
+    if not _claimed(user, segment).update(**values):
         raise summarising.ClaimLost("Another worker has taken this collapse over.")
     for name, value in values.items():
         setattr(segment, name, value)
+
+
+def _claimed(user: User, segment: Segment) -> OwnedQuerySet:
+    """The segment's row as long as the claim is ours; deleting, editing and forgetting take it."""
+    rows: OwnedQuerySet = Segment.objects.for_user(user).filter(
+        pk=segment.pk, claimed_until=segment.claimed_until, status=Segment.Status.COLLAPSING
+    )
+    return rows
+
+
+def _is_ours(user: User, segment: Segment) -> bool:
+    return bool(_claimed(user, segment).exists())
 
 
 def _summarise(user: User, segment: Segment) -> None:
@@ -196,7 +210,13 @@ def _summarise(user: User, segment: Segment) -> None:
 def _remember(user: User, segment: Segment) -> None:
     at = timezone.now()
     messages = _sources(passages.readable(user, segment.pk))
-    memory.remember(user=user, segment_id=segment.pk, messages=messages, at=at)
+    memory.remember(
+        user=user,
+        segment_id=segment.pk,
+        messages=messages,
+        at=at,
+        is_current=partial(_is_ours, user, segment),
+    )
     _save_step(user, segment, remembered_at=timezone.now())
     _were_read(user, segment, before=at)
 
@@ -206,7 +226,13 @@ def _reread(user: User, segment: Segment) -> None:
     at = timezone.now()
     changed = [one for one in passages.readable(user, segment.pk) if one.reread_due_at]
     if changed:
-        memory.reread(user=user, segment_id=segment.pk, messages=_sources(changed), at=at)
+        memory.reread(
+            user=user,
+            segment_id=segment.pk,
+            messages=_sources(changed),
+            at=at,
+            is_current=partial(_is_ours, user, segment),
+        )
     _were_read(user, segment, before=at)
 
 
@@ -231,7 +257,7 @@ def _sources(messages: Sequence[Message]) -> list[SourceMessage]:
 
 
 def _postpone(user: User, segment: Segment, error: MiraError) -> None:
-    wait_s = COLLAPSE_RETRY_S[min(segment.attempts, len(COLLAPSE_RETRY_S)) - 1]
+    wait_s = _wait_s(segment.attempts)
     log.warning("collapse.postponed", segment=segment.short_id, code=error.code, wait_s=wait_s)
     Segment.objects.for_user(user).filter(
         pk=segment.pk, claimed_until=segment.claimed_until

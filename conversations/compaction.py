@@ -23,7 +23,10 @@ from conversations.constants import (
     BRIEF_MIN_CHARS,
     BRIEF_MIN_SHARE,
     COMPACTION_CLAIM_S,
+    COMPACTION_MESSAGES,
     COMPACTION_RAW_TURNS,
+    COMPACTION_STEP_TOKENS,
+    COMPACTION_STEP_TURNS,
     COMPACTION_TRIGGER_TOKENS,
     SUMMARY_MAX_CHARS,
 )
@@ -89,8 +92,18 @@ class Slice:
 
 
 def is_due(turn: Turn, prompt_tokens: int) -> bool:
-    """Whether the prompt of this turn was long enough for its older part to be told in short."""
-    return prompt_tokens >= COMPACTION_TRIGGER_TOKENS and not turn.is_off_record
+    """Whether the prompt of this turn was long enough for its older part to be told in short.
+
+    Or of so many messages: a prompt reads HISTORY_MESSAGES_MAX of them and no more.
+    """
+    if turn.is_off_record:
+        return False
+    if prompt_tokens >= COMPACTION_TRIGGER_TOKENS:
+        return True
+    told = CompactionBrief.objects.for_user(turn.user_id).filter(segment=turn.segment_id)
+    told_to = told.values_list("covered_to_position", flat=True).first() or 0
+    rows = Message.objects.for_user(turn.user_id).filter(segment=turn.segment_id)
+    return bool(rows.filter(position__gt=told_to).count() >= COMPACTION_MESSAGES)
 
 
 def compact(
@@ -99,16 +112,34 @@ def compact(
     """Bring the brief up to all but the last `raw_turns` turns. None where nothing was done.
 
     One at a time for a segment. Without a model, or with an answer that is no plausible brief, the
-    brief of before stays and the messages stay in the prompt.
+    brief of before stays and the messages stay in the prompt; then it is left alone for a while, or
+    each turn would pay for another one.
     """
     claim = f"compaction:{segment_id}"
     if not cache.add(claim, 1, timeout=COMPACTION_CLAIM_S):
         return None
-    try:
-        found = _slice(user, segment_id, raw_turns=raw_turns)
-        return _written(user, found) if found is not None else None
-    finally:
+    found = _slice(user, segment_id, raw_turns=raw_turns)
+    if found is None or not (is_hard(raw_turns) or is_worth_it(found)):
         cache.delete(claim)
+        return None
+    brief = _written(user, found)
+    if brief is not None:
+        cache.delete(claim)
+    return brief
+
+
+def is_hard(raw_turns: int) -> bool:
+    """Whether the prompt must become shorter, whatever that costs."""
+    return raw_turns < COMPACTION_RAW_TURNS
+
+
+def is_worth_it(found: Slice) -> bool:
+    """With a brief all that stands behind it is paid for anew, so a few short turns can wait."""
+    turns = sum(one.role == Message.Role.USER for one in found.messages)
+    if found.before is None or turns >= COMPACTION_STEP_TURNS:
+        return True
+    costs = (tokens.estimate(one.text) + file_blocks.cost_tokens(one) for one in found.messages)
+    return sum(costs) >= COMPACTION_STEP_TOKENS
 
 
 def _slice(user: User, segment_id: UUID, *, raw_turns: int) -> Slice | None:

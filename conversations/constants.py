@@ -114,6 +114,9 @@ GUIDANCE_TURNS = 2  # turns of the person that an advice lives; spec cognition 2
 
 COMPACTION_TRIGGER_TOKENS = 40_000  # of a prompt, from which on it is told in short; spec conv. 4
 COMPACTION_RAW_TURNS = 10  # newest turns that stay word for word; spec conversations 4
+COMPACTION_MESSAGES = 400  # in the prompts of a segment, from which on too
+COMPACTION_STEP_TURNS = 3  # fewer turns are not worth a new brief …
+COMPACTION_STEP_TOKENS = 8_000  # … unless they are as long as this
 COMPACTION_CLAIM_S = 300  # one compaction of a segment at a time; spec conversations 4
 BRIEF_MIN_CHARS = 300  # a shorter brief is no brief
 BRIEF_MIN_SHARE = 0.02  # of what it tells

@@ -7,13 +7,14 @@ segment; it is in no other prompt, changes no message, and the person sees it on
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
 import structlog
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, QuerySet, Value
+from django.db.models.functions import Greatest
 from django.utils import timezone
 from pydantic import BaseModel, Field
 
@@ -211,6 +212,26 @@ def active(turn: Turn) -> list[Observation]:
 def count_shown(turn: Turn) -> None:
     """The advice for this turn was in its prompt."""
     _advising(turn).update(shown_count=F("shown_count") + 1)
+
+
+def newest_numbers(user: User, segment_ids: Collection[UUID]) -> dict[UUID, int]:
+    """The number of the last turn of each segment, for `turns_are_gone`."""
+    rows = Turn.objects.for_user(user).filter(segment__in=segment_ids).order_by()
+    return dict(rows.values_list("segment_id").annotate(newest=Max("number")))
+
+
+def turns_are_gone(user: User, before: Mapping[UUID, int]) -> None:
+    """Turns were erased or deleted; `before` are the last numbers until then.
+
+    The next turns bear the numbers of those that were the last, and advice which was in them has so
+    many fewer ahead of it.
+    """
+    after = newest_numbers(user, before.keys())
+    for segment_id, newest in before.items():
+        gone = newest - after.get(segment_id, 0)
+        if gone > 0:
+            rows = Observation.objects.for_user(user).filter(segment=segment_id)
+            rows.update(expires_after_turn=Greatest(F("expires_after_turn") - gone, Value(0)))
 
 
 def _advising(turn: Turn) -> QuerySet[Observation]:

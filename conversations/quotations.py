@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 from django.db import connection
-from django.db.models import Exists, Q
+from django.db.models import Exists, F, Q
 
 from conversations.constants import CONTEXT_KEPT_DAYS
 from conversations.models import (
@@ -88,9 +88,9 @@ def forget(user: User, forgotten: Forgotten, touched: Collection[UUID]) -> Mappi
     named += [f"seg_{segment_id.hex[:8]}" for segment_id in touched]
     return {
         "contexts": _delete(ContextSection, user, _quoting_sections(user, imprint, named))
-        + _sections(user, touched).filter(name="brief").delete()[0],
-        "subcortical": _forget_subcortical(user, forgotten),
-        "observations": _delete(Observation, user, _quoting_observations(user, imprint)),
+        + _sections(user, touched).filter(name__in=TELLING_SECTIONS).delete()[0],
+        "subcortical": _forget_subcortical(user, forgotten, touched),
+        "observations": _delete(Observation, user, _quoting_observations(user, imprint, touched)),
         "briefs": _delete(CompactionBrief, user, _quoting_briefs(user, imprint, touched)),
     }
 
@@ -151,10 +151,14 @@ def _quoting_sections(user: User, imprint: Imprint, named: Sequence[str]) -> Ite
             yield row_id
 
 
-def _quoting_observations(user: User, imprint: Imprint) -> Iterable[UUID]:
+def _quoting_observations(
+    user: User, imprint: Imprint, touched: Collection[UUID]
+) -> Iterable[UUID]:
+    """Those of segments where it was said go too: they tell it in words of their own."""
     rows = Observation.objects.for_user(user).exclude(guidance="", failure="")
-    for row_id, failure, guidance in rows.values_list("id", "failure", "guidance").iterator():
-        if imprint.is_in(f"{failure}\n{guidance}"):
+    columns = rows.values_list("id", "segment_id", "failure", "guidance")
+    for row_id, segment_id, failure, guidance in columns.iterator():
+        if segment_id in touched or imprint.is_in(f"{failure}\n{guidance}"):
             yield row_id
 
 
@@ -166,15 +170,17 @@ def _quoting_briefs(user: User, imprint: Imprint, touched: Collection[UUID]) -> 
             yield row_id
 
 
-def _forget_subcortical(user: User, forgotten: Forgotten) -> int:
-    """Records whose phrases or names say it go; others only lose the memory's id."""
+def _forget_subcortical(user: User, forgotten: Forgotten, touched: Collection[UUID]) -> int:
+    """Records go whose phrases or names say it, or may in words of their own, being of segments
+    where it was said; others only lose the memory's id.
+    """
     doomed = {str(memory_id) for memory_id in forgotten.memory_ids}
-    rows = SubcorticalRecord.objects.for_user(user).only(
-        "phrases", "entities", "offered_ids", "kept_ids"
-    )
+    rows = SubcorticalRecord.objects.for_user(user).annotate(segment_id=F("turn__segment_id"))
+    columns = ("phrases", "entities", "offered_ids", "kept_ids")
     quoting, naming = [], []
-    for row in rows.iterator():
-        if forgotten.imprint.is_in("\n".join([*row.phrases, *row.entities])):
+    for row in rows.only(*columns).iterator():
+        is_told = row.segment_id in touched
+        if is_told or forgotten.imprint.is_in("\n".join([*row.phrases, *row.entities])):
             quoting.append(row.pk)
         elif doomed & {*row.offered_ids, *row.kept_ids}:
             row.offered_ids = [one for one in row.offered_ids if one not in doomed]

@@ -72,10 +72,12 @@ def publish(user_id: UUID | str, event: Event) -> str:
 def forget(user_id: UUID | str) -> bool:
     """Drop every kept event of the person; pages catch up from the database.
 
-    False where Redis is away and they may still be there.
+    The stream stays, empty: a new one would begin its ids anew within the same millisecond, and
+    who had heard the last event would not hear the next. False where Redis is away and they may
+    still be there.
     """
     try:
-        client().delete(key(user_id))
+        client().xtrim(key(user_id), maxlen=0, approximate=False)
     except redis.RedisError as error:
         log.warning("events.not_dropped", reason=type(error).__name__)
         return False

@@ -19,7 +19,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Max, Q
 
-from conversations import events, presenting, stream, threads
+from conversations import events, peanut_gallery, presenting, stream, threads
 from conversations.constants import VEIL_MINUTES
 from conversations.events import Event
 from conversations.models import Message, Segment, Thread, Turn, Veil
@@ -142,8 +142,10 @@ def _erase(user: User, thread: Thread) -> Erased:
     message_ids = tuple(messages.order_by("position").values_list("id", flat=True))
     segment_ids = set(messages.values_list("segment_id", flat=True))
     segment_ids |= set(turns.values_list("segment_id", flat=True))
+    numbers = peanut_gallery.newest_numbers(user, segment_ids)
     Message.objects.for_user(user).filter(id__in=message_ids).delete()
     Turn.objects.for_user(user).filter(id__in=turn_ids).delete()
+    peanut_gallery.turns_are_gone(user, numbers)
     _put_right(user, segment_ids)
     return Erased(message_ids=message_ids, turn_ids=turn_ids)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -78,15 +78,21 @@ UNCHANGED: Final = Unchanged()
 
 
 def remember(
-    *, user: User, segment_id: UUID, messages: Sequence[SourceMessage], at: datetime
+    *,
+    user: User,
+    segment_id: UUID,
+    messages: Sequence[SourceMessage],
+    at: datetime,
+    is_current: Callable[[], bool] = lambda: True,
 ) -> Remembered:
     """Store the lasting facts of one collapsed segment, once, however often it is called.
 
     The model and the embeddings are asked before the transaction. Two calls at the same time store
     once: the segment's Extraction row is unique and written first. A fact that is known already
-    gains a source. `at` is from before the messages were read. Raises DependencyError if embeddings
-    are away, WorkLeftDue if something was forgotten since `at`: then nothing is stored and the step
-    stays due.
+    gains a source. `at` is from before the messages were read; `is_current` is asked in the
+    transaction whether they are still as they were. Raises DependencyError if embeddings are away,
+    WorkLeftDue if not, or if something was forgotten since `at`: then nothing is stored and the
+    step stays due.
     """
     if done := _already(user, segment_id):
         return done
@@ -97,7 +103,7 @@ def remember(
         storage.lock(user)
         if done := _already(user, segment_id):
             return done
-        rereading.refuse_forgotten(user, at=at)
+        rereading.refuse_outdated(user, at=at, is_current=is_current)
         row = Extraction.objects.create(
             user=user,
             source_segment_id=segment_id,
@@ -289,10 +295,17 @@ def message_changed(*, user: User, message_id: UUID, text: str) -> None:
 
 
 def reread(
-    *, user: User, segment_id: UUID, messages: Sequence[SourceMessage], at: datetime
+    *,
+    user: User,
+    segment_id: UUID,
+    messages: Sequence[SourceMessage],
+    at: datetime,
+    is_current: Callable[[], bool] = lambda: True,
 ) -> list[UUID]:
     """Remember messages that were changed after their segment was; see rereading.read."""
-    return rereading.read(user, segment_id=segment_id, messages=messages, at=at)
+    return rereading.read(
+        user, segment_id=segment_id, messages=messages, at=at, is_current=is_current
+    )
 
 
 def begin_use_day(*, user: User, at: datetime) -> None:

@@ -203,11 +203,10 @@ class _Call:
             key=self._own_key or settings.ANTHROPIC_API_KEY,
             read_timeout_s=self._time_left_s(),
         )
-        if self._ask_to_stop is None:
+        if self._ask_to_stop is None and self.request.deadline_s is None:
             return iter(connect())
-        return interruption.read(
-            connect, should_stop=self._should_stop, poll_s=constants.STOP_POLL_S
-        )
+        # A read's own time limit begins anew with each piece: silence in between must end, too.
+        return interruption.read(connect, should_stop=self._is_over, poll_s=constants.STOP_POLL_S)
 
     def _may_force(self) -> bool:
         if self.model.startswith(constants.WITHOUT_FORCED_TOOLS):
@@ -230,6 +229,9 @@ class _Call:
             and tries < self.request.tries
             and _wait_s(error, tries) < self._time_left_s()
         )
+
+    def _is_over(self) -> bool:
+        return self._should_stop() or (self._is_late() and not self._answer.is_complete)
 
     def _learned_not_to_force(self, error: LLMRefused) -> bool:
         if not (self.request.forced_tool and self._may_force()):
@@ -258,11 +260,12 @@ class _Call:
             return float("inf")
         return max(0.1, self._started + self.request.deadline_s - time.monotonic())
 
+    def _is_late(self) -> bool:
+        limit_s = self.request.deadline_s
+        return limit_s is not None and time.monotonic() - self._started > limit_s
+
     def _check_deadline(self) -> None:
-        if (
-            self.request.deadline_s is not None
-            and time.monotonic() - self._started > self.request.deadline_s
-        ):
+        if self._is_late():
             raise LLMUnavailable("The model took too long. Try again.")
 
 

@@ -291,6 +291,30 @@ class TestTrouble:
             at = segment.next_attempt_at
         assert segment.messages.count() == 2
 
+    def test_a_step_that_breaks_or_is_killed_is_not_tried_every_few_minutes_for_ever(
+        self, me, monkeypatch
+    ):
+        """Nobody lived to note when to try again, and each try may cost a model's answer."""
+        segment = quiet(me)
+
+        def broken(**kwargs):
+            raise RuntimeError("A bug.")
+
+        monkeypatch.setattr(collapse.memory, "remember", broken)
+        at = timezone.now()
+        waits = []
+        for _ in range(4):
+            with time_machine.travel(at, tick=False), pytest.raises(RuntimeError):
+                run(segment)
+            tried_at = at
+            while True:
+                at += timedelta(minutes=5)
+                with time_machine.travel(at, tick=False):
+                    if due():
+                        break
+            waits.append((at - tried_at).total_seconds())
+        assert waits == [COLLAPSE_CLAIM_S, *COLLAPSE_RETRY_S[1:]]
+
     def test_once_the_trouble_is_over_it_is_done_and_its_marks_are_gone(self, me, monkeypatch):
         segment = quiet(me)
 

@@ -140,6 +140,38 @@ def test_what_the_provider_counted_is_kept_beside_the_estimate(me, long_talk):
     assert context.tokens > 0
 
 
+def test_a_few_short_turns_are_not_worth_a_changed_prefix(me, long_talk, fake_anthropic):
+    fake_anthropic.on("compaction").answers(BRIEF, times=2)
+    segment = segment_of(long_talk)
+    brief = compaction.compact(me, segment.pk)
+    for number in (14, 15):
+        say(me, f"Number {number}: more of it.")
+    assert compaction.compact(me, segment.pk) is None
+    assert len(fake_anthropic.seen("compaction")) == 1
+    long = Message(user=me, role="user", text="much more of it " * 1_700)
+    found = compaction.Slice(segment=segment, before=brief, messages=(long,))
+    assert compaction.is_worth_it(found), "one long turn is"
+    assert compaction.compact(me, segment.pk, raw_turns=2), "and so is what the model refuses"
+
+
+def test_after_a_refused_brief_it_is_left_alone_for_a_while(me, long_talk, fake_anthropic):
+    fake_anthropic.on("compaction").answers(
+        {"state": "We had talked about it.", "synopsis": "x" * 41}
+    )
+    for _ in range(2):
+        assert compaction.compact(me, segment_of(long_talk).pk) is None
+    assert len(fake_anthropic.seen("compaction")) == 1
+
+
+def test_very_many_short_turns_are_due_too(me, long_talk, monkeypatch):
+    """A prompt reads so many messages and no more: what is older would be told nowhere."""
+    turn = long_talk[-1]
+    monkeypatch.setattr(compaction, "COMPACTION_MESSAGES", 28)
+    assert compaction.is_due(turn, 10)
+    monkeypatch.setattr(compaction, "COMPACTION_MESSAGES", 29)
+    assert not compaction.is_due(turn, 10)
+
+
 def test_one_at_a_time(me, long_talk, fake_anthropic):
     compaction.cache.add(f"compaction:{segment_of(long_talk).pk}", 1, timeout=60)
     assert compaction.compact(me, segment_of(long_talk).pk) is None

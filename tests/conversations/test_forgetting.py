@@ -13,10 +13,11 @@ from django.utils import timezone
 from conversations import collapse, services, staleness
 from conversations.models import ForgottenPassage, Message, Segment, SurfacedMemory, ToolCall, Turn
 from conversations.selectors import summaries
+from memory import extraction
 from memory import selectors as memories
 from memory import services as memory
 from memory.models import ForgetReceipt, Memory, MemorySource
-from mira_site.errors import BadRequest, Conflict, NotFound
+from mira_site.errors import BadRequest, Conflict, MiraError, NotFound
 from tests.conversations.talking import (
     answer,
     heard,
@@ -342,6 +343,42 @@ def test_an_answer_alone_can_be_deleted(me):
     turn = say(me, "Good morning.")
     delete(me, said(turn), None)
     assert [message.role for message in turn.messages.all()] == ["user"]
+
+
+def test_what_tools_did_for_a_deleted_answer_goes_with_it(me):
+    turn = say(me, "Good morning.")
+    ToolCall.objects.create(
+        user=me, turn=turn, position=0, name="search_history", input={"query": "Merula"},
+        result="The boat is called Merula.", is_error=False, summary="", called_at=timezone.now(),
+    )  # fmt: skip
+    delete(me, said(turn), None)
+    assert not ToolCall.objects.for_user(me).exists()
+
+
+@pytest.mark.parametrize("change", ["delete", "edit"])
+def test_what_was_read_before_a_change_is_not_remembered(me, monkeypatch, change):
+    turn = say(me, "My boat is called Merula.")
+    say(me, "I drink green tea every morning.")
+    whole = extraction.extract
+
+    def slow(*args, **kwargs):
+        found = whole(*args, **kwargs)
+        if change == "delete":
+            delete(me, asked(turn), None)
+        else:
+            edit(me, asked(turn), "My boat is called Parus.", None)
+        return found
+
+    monkeypatch.setattr(extraction, "extract", slow)
+    with pytest.raises(MiraError):
+        put_to_rest(me)
+    monkeypatch.undo()
+    run_due(me)
+    assert not Memory.objects.for_user(me).filter(text__icontains="Merula").exists()
+    assert about(me, "tea")
+    assert Memory.objects.for_user(me).filter(text__icontains="Parus").exists() == (
+        change == "edit"
+    )
 
 
 def test_the_last_message_of_a_segment_takes_the_segment_along(me):

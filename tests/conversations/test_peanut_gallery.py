@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, transaction
 
-from conversations import peanut_gallery, tasks
+from conversations import peanut_gallery, services, tasks
 from conversations.models import Observation, Turn
 from tests.conversations.talking import put_to_rest, say, tell
 
@@ -54,6 +54,26 @@ def test_advice_is_in_the_next_two_prompts_and_in_no_later_one(me, talk, fake_an
     assert "<guidance>" not in hud(fake_anthropic)
     seen.refresh_from_db()
     assert seen.shown_count == 2
+
+
+@pytest.mark.parametrize("how", ["off the record", "deleted"])
+def test_turns_that_are_gone_again_do_not_lengthen_its_life(me, talk, fake_anthropic, how):
+    turn = talk(5)
+    fake_anthropic.on("observation").answers(ADVICE)
+    peanut_gallery.observe(me, turn.pk)
+    if how == "off the record":
+        services.draw_veil(user=me)
+        say(me, "Between us.")
+        services.lift_veil(user=me)
+    else:
+        asked = say(me, "Never mind.").messages.get(role="user")
+        services.delete_message(
+            user=me, message_id=asked.pk, what_came_of_it="forget", with_answer=True
+        )
+    say(me, "Go on.")
+    assert 'turns_left="1">Look it up now' in hud(fake_anthropic)
+    say(me, "And now?")
+    assert "<guidance>" not in hud(fake_anthropic)
 
 
 def test_it_never_leaks_into_the_next_segment(me, talk, fake_anthropic):

@@ -144,6 +144,28 @@ def test_a_memory_that_is_shown_in_other_words_is_found_by_its_name(me, fake_ant
     assert ComposedContext.objects.for_user(me).filter(turn=turn).exists()
 
 
+def test_what_the_observer_and_the_reflex_made_of_it_goes_in_whatever_words(me, fake_anthropic):
+    """As a brief does: they tell the talk in words of their own."""
+    fake_anthropic.on("reply").says("I see.")
+    fake_anthropic.on("subcortical").answers(
+        {"phrases": ["the blackbird at its berth"], "complexity": "complex"}
+    )
+    first = say(me, "My boat is called Merula.")
+    known = know(me, "Alice's boat is called Merula.")
+    known.sources.create(
+        user=me,
+        message_id=asked(first).pk,
+        segment_id=first.segment_id,
+        sentence="My boat is called Merula.",
+        said_at=first.created_at,
+    )
+    advise(first, "Do not confuse the blackbird with the ferry.")
+    say(me, "Good morning!")
+    assert len(holding(me, "blackbird")) == 3
+    memory.forget(user=me, memory_id=known.pk)
+    assert holding(me, "blackbird") == []
+
+
 def test_a_summary_told_in_later_prompts_goes_from_them(me, fake_anthropic):
     fake_anthropic.on("reply").says("I see.")
     fake_anthropic.on("summary").answers(

@@ -29,6 +29,15 @@ def test_events_come_back_in_order_from_any_point(alice):
     assert stream.last_id(alice.pk) == ids[-1]
 
 
+def test_what_comes_after_forgetting_is_later_than_all_before(alice):
+    """Whoever had heard the last event would not hear one that bears an earlier id."""
+    for _ in range(200):
+        before = publish(alice, "said")
+        assert stream.forget(alice.pk)
+        assert stream.is_later(publish(alice, "forgotten"), than=before)
+    assert texts(stream.after(alice.pk, stream.START)) == ["forgotten"]
+
+
 def test_nobody_reads_somebody_elses(alice, bob):
     publish(alice, "Hello")
     assert stream.after(bob.pk, stream.START) == []

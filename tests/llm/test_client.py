@@ -269,6 +269,13 @@ class TestRetries:
         with pytest.raises(errors.LLMUnavailable):
             client.complete(question())
 
+    def test_silence_in_mid_answer_ends_at_the_deadline(self, fake_anthropic: FakeAnthropic):
+        fake_anthropic.on("fast").streams(["a "] * 3, delay_s=0.9)
+        started = time.monotonic()
+        with pytest.raises(errors.LLMUnavailable):
+            client.complete(question(tier=Tier.FAST, deadline_s=1))
+        assert time.monotonic() - started < 1.5
+
     def test_a_dribbling_answer_ends_at_the_deadline(self, fake_anthropic: FakeAnthropic):
         fake_anthropic.on("fast").streams(["a "] * 100, delay_s=0.05)
         started = time.monotonic()
