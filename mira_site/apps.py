@@ -6,4 +6,5 @@ class MiraSiteConfig(AppConfig):
 
     def ready(self) -> None:
         """Make our Celery app the current one, wherever a task is sent from."""
-        import mira_site.celery  # noqa: F401 (settings must be loaded first)
+        import mira_site.celery
+        import mira_site.checks  # noqa: F401 (settings must be loaded first)

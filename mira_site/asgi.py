@@ -14,7 +14,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.urls import path
 
 from conversations.consumers import ChatConsumer
-from mira_site import embeddings, mcp_http
+from mira_site import bodies, embeddings, mcp_http
 from mira_site.sockets import SocketAuthentication
 
 # Recall over the API embeds in this process; the workers load first.
@@ -23,7 +23,7 @@ embeddings.warm(after_s=WARM_AFTER_S)
 
 application = ProtocolTypeRouter(
     {
-        "http": mcp_http.beside(http),
+        "http": mcp_http.beside(bodies.limited(http)),
         "websocket": SocketAuthentication(
             URLRouter([path("ws/chat/", ChatConsumer.as_asgi())]),
         ),

@@ -6,7 +6,6 @@ one client, and nothing is left open when one of them stops.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from io import BytesIO
@@ -24,7 +23,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.mcp import server_for
-from mira_site.problems import CONTENT_TYPE, problem
+from mira_site.problems import send_problem
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +87,7 @@ async def endpoint(scope: Scope, receive: Any, send: Any) -> None:
             async with manager.run():
                 await manager.handle_request(scope, receive, watched)
     except Refused as refusal:
-        await _refuse(refusal, watched)
+        await send_problem(watched, refusal.status, refusal.code, str(refusal), refusal.headers)
     took_ms = round((time.perf_counter() - started) * 1000)
     log.info("mcp.answered", method=scope["method"], status=status, took_ms=took_ms)
 
@@ -135,19 +134,3 @@ async def _user(scope: Scope) -> User:
 
 def _challenges(*values: str) -> tuple[tuple[str, str], ...]:
     return tuple(("WWW-Authenticate", value) for value in values)
-
-
-async def _refuse(refusal: Refused, send: Any) -> None:
-    body = json.dumps(problem(refusal.status, refusal.code, str(refusal))).encode()
-    headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(body)))]
-    await send(
-        {
-            "type": "http.response.start",
-            "status": refusal.status,
-            "headers": [
-                (name.lower().encode(), value.encode())
-                for name, value in (*headers, *refusal.headers)
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})

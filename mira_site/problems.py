@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -42,6 +43,17 @@ def problem(
     if errors:
         body["errors"] = errors
     return body
+
+
+async def send_problem(
+    send: Any, status_code: int, code: str, detail: str, headers: Iterable[tuple[str, str]] = ()
+) -> None:
+    """The answer of an ASGI application that stands before or beside Django."""
+    body = json.dumps(problem(status_code, code, detail)).encode()
+    told = (("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(body))), *headers)
+    encoded = [(name.lower().encode(), value.encode()) for name, value in told]
+    await send({"type": "http.response.start", "status": status_code, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})
 
 
 def from_error(error: MiraError) -> dict[str, Any]:

@@ -148,7 +148,9 @@ def _workers() -> tuple[Command, ...]:
     return tuple(
         _python(
             queue,
-            *("celery", "-A", "mira_site.celery", "worker", "-Q", queue, "-n", f"{queue}@%h"),
+            # Quiet: its banner of a hundred lines would push the set-up link off the screen.
+            *("celery", "-A", "mira_site.celery", "--quiet"),
+            *("worker", "-Q", queue, "-n", f"{queue}@%h"),
             *("--pool", "threads", "--concurrency", str(at_once), "--loglevel", "INFO"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         )

@@ -29,7 +29,9 @@ SECRET_KEY = env.text("SECRET_KEY", "") or datadir.secret(
     MIRA_DATA_DIR, "secret_key", lambda: secrets.token_urlsafe(SECRET_KEY_BYTES)
 )
 # The first encrypts, all decrypt; mira_site/crypto.py.
-FIELD_ENCRYPTION_KEYS = env.keys("FIELD_ENCRYPTION_KEYS") or [
+_given_keys = env.keys("FIELD_ENCRYPTION_KEYS")
+HAS_GIVEN_KEYS = bool(_given_keys)
+FIELD_ENCRYPTION_KEYS = _given_keys or [
     datadir.secret(
         MIRA_DATA_DIR, "field_encryption_key", lambda: Fernet.generate_key().decode("ascii")
     )
@@ -267,6 +269,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = DEBUG
+WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
 
 # --- Logs ------------------------------------------------------------------------------------
 LOG_FORMAT = env.choice("LOG_FORMAT", ("console", "json"), "console")

@@ -64,6 +64,14 @@ class YouForm(forms.Form):
             raise forms.ValidationError("I know no such zone. Choose one of the list.")
         return found
 
+    def clean(self) -> dict[str, Any]:
+        """Another zone than before is meant to stay: the chat page would set the device's again."""
+        said, before = self.cleaned_data, self.initial
+        is_another = said.get("timezone", before["timezone"]) != before["timezone"]
+        if is_another and not before["fixed_zone"]:
+            said["fixed_zone"] = True
+        return said
+
 
 class LooksForm(forms.Form):
     theme = forms.ChoiceField(

@@ -119,6 +119,8 @@ def _save(request: SignedInRequest, section: str, form: forms.Form) -> IssuedTok
 
 def _form(request: SignedInRequest, section: str, said: Any = None) -> forms.Form:
     now = settings_forms.initial(request.user, selectors.settings_of(request.user))
+    if section == "tokens":  # whose field of the same name is that of a token
+        now = {}
     return FORMS[section](said, auto_id=f"{section}-%s", initial=now)
 
 

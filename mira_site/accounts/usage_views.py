@@ -29,6 +29,8 @@ JOB_WORDS = {
     "summary": "Summaries",
     "extraction": "Making memories",
     "entity_merge": "Telling names apart",
+    "curation_integration": "Fitting new memories in",
+    "curation_floor": "Looking through old memories",
     "tool_result": "Shortening results of tools",
     "key_test": "Tests of your key",
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 
 import pytest
 from django.contrib.messages import get_messages
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from knox.models import AuthToken
@@ -80,8 +82,14 @@ class TestYou:
 
     def test_a_fixed_zone_is_told_to_the_page(self, page):
         assert "data-fixed-zone" not in page.get(PAGE).content.decode()
-        page.post(PAGE, {**YOU, "fixed_zone": "on"})
+        page.post(PAGE, {**YOU, "timezone": "UTC", "fixed_zone": "on"})
         assert "data-fixed-zone" in page.get(PAGE).content.decode()
+
+    def test_a_zone_chosen_by_hand_is_not_taken_back_by_the_device(self, page):
+        page.post(PAGE, YOU)
+        assert "data-fixed-zone" in page.get(PAGE).content.decode()
+        page.post(PAGE, YOU)
+        assert "data-fixed-zone" not in page.get(PAGE).content.decode()
 
 
 class TestLooks:
@@ -220,9 +228,11 @@ class TestTokens:
         assert answer.status_code == 201
         [token] = re.findall(r"mira_\w{30,}", answer.content.decode())
         assert selectors.user_of_token(token) == alice
-        text = page.get(PAGE).content.decode()
-        assert "Backup script" in text
-        assert token not in text
+        services.update_profile(user=alice, name="Ali")
+        shown = page.get(PAGE)
+        assert "Backup script" in shown.content.decode()
+        assert token not in shown.content.decode()
+        assert not shown.context["forms"]["tokens"]["name"].value()
 
     def test_one_is_revoked_and_the_other_stays(self, page, alice):
         with isolation.acting_as(alice.pk):
@@ -255,6 +265,16 @@ class TestTokens:
         )
         assert answer.status_code == 302
         assert list(AuthToken.objects.values_list("user", flat=True)) == [bob.pk]
+
+    def test_so_does_one_that_was_changed_on_the_command_line(self, alice, bob, monkeypatch):
+        services.issue_token(user=alice)
+        services.issue_token(user=bob)
+        monkeypatch.setattr("getpass.getpass", lambda prompt: "another-lantern-22")
+        said = call_command("changepassword", "alice", stdout=StringIO())
+        assert "1 ended" in said
+        assert list(AuthToken.objects.values_list("user", flat=True)) == [bob.pk]
+        alice.refresh_from_db()
+        assert alice.check_password("another-lantern-22")
 
     def test_the_api_names_a_token_too(self, client, alice):
         asked = {"username": "alice", "password": "alice-password-1", "name": "Phone"}

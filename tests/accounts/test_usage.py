@@ -9,7 +9,10 @@ from decimal import Decimal
 import pytest
 import time_machine
 
+from conversations import compaction, peanut_gallery, subcortical, summarising, tool_results
+from memory import curation, entity_merging, extraction
 from mira_site import isolation
+from mira_site.accounts import usage_views
 from mira_site.accounts.models import User
 from mira_site.llm import budget
 from mira_site.llm.models import ModelCall
@@ -113,6 +116,20 @@ def test_the_page_says_the_same_in_words(page):
     for part in ("November 2026", "$0.33", "Answers", "Summaries", "claude-haiku-5-5", "80%"):
         assert part in text
     assert "$70" not in text
+
+
+def test_every_job_that_asks_a_model_has_words_of_its_own():
+    jobs = (
+        peanut_gallery.OBSERVATION,
+        tool_results.JOB,
+        compaction.COMPACTION,
+        subcortical.SUBCORTICAL,
+        summarising.SUMMARY,
+        entity_merging.ENTITY_MERGE,
+        extraction.EXTRACTION,
+    )
+    for name in ("reply", *(job.name for job in jobs), curation.INTEGRATION, curation.FLOOR):
+        assert name in usage_views.JOB_WORDS
 
 
 def test_a_month_without_calls_is_said_to_be_empty(page):
