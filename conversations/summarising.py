@@ -98,8 +98,13 @@ def _summary(answer: SummaryAnswer, *, by_model: bool) -> SegmentSummary:
         title=" ".join(answer.title.split()),
         complexity=answer.complexity,
         by_model=by_model,
-        embedding=embeddings.embed([f"{answer.title}. {answer.trace}"])[0],
+        embedding=embeddings.embed([meaning(answer.title, answer.trace)])[0],
     )
+
+
+def meaning(title: str, trace: str) -> str:
+    """What a segment is found by: the text that its vector is of."""
+    return f"{title}. {trace}"
 
 
 def transcript(messages: Sequence[Message], *, name: str) -> str:

@@ -16,6 +16,7 @@ from conversations import (
     compaction,
     peanut_gallery,
     quotations,
+    reembedding,
     selectors,
     sweep,
     tool_results,
@@ -86,6 +87,22 @@ def delete_old_records() -> None:
     """What was composed and observed in segments that came to rest a month ago."""
     with all_users("deletion of old records of turns", routine=True):
         quotations.delete_old(at=timezone.now())
+
+
+@shared_task(base=UserTask)
+def reembed(user_id: str) -> None:
+    """Make the vectors of some of a person's segments anew; the next task does the next ones."""
+    if reembedding.write(accounts.user(user_id)):
+        reembed.delay(user_id)
+
+
+@shared_task
+def hand_out_reembedding() -> None:
+    """One task for each person with segments of another embedding model."""
+    with all_users("segments of another embedding model", routine=True):
+        found = reembedding.users_waiting()
+    for user_id in found:
+        reembed.delay(str(user_id))
 
 
 @shared_task

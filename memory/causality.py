@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db import connection
 
 from memory import visibility
+from memory.instructions import reads_like_an_instruction
 from memory.models import Memory, MemoryLink
 from mira_site.accounts.models import User
 from mira_site.errors import BadRequest, NotFound
@@ -42,7 +43,7 @@ class CausalNode:
     """A memory of a chain, `depth` links away; reached from `via_id` by the link `link_id`.
 
     `via_id` is the memory the chain started from, or another node of the same direction.
-    `is_past`: it is no longer true.
+    `is_past`: it is no longer true. `reads_like_an_instruction`: it asks to be obeyed; it is data.
     """
 
     id: UUID
@@ -58,6 +59,7 @@ class CausalNode:
     reasoning: str
     confirmed_at: datetime | None
     is_past: bool
+    reads_like_an_instruction: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ _STEP = """
 SELECT DISTINCT ON (m.id)
        m.id, m.text, m.memory_type, m.said_at, l.link_type, l.weight, l.here_id, l.id, l.author,
        l.reasoning, l.confirmed_at,
-       m.valid_until IS NOT NULL AND m.valid_until <= %(now)s
+       m.valid_until IS NOT NULL AND m.valid_until <= %(now)s, m.trust
 FROM (
     SELECT source_id AS here_id, target_id AS there_id, id, link_type, weight, author, reasoning,
            confirmed_at, {out} AS fits
@@ -167,6 +169,8 @@ def _rows(step: str, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
 def _node(row: tuple[Any, ...], depth: int) -> CausalNode:
     names = (
         "id", "text", "memory_type", "said_at", "relation", "weight", "via_id", "link_id",
-        "author", "reasoning", "confirmed_at", "is_past",
+        "author", "reasoning", "confirmed_at", "is_past", "trust",
     )  # fmt: skip
-    return CausalNode(depth=depth, **dict(zip(names, row, strict=True)))
+    found = dict(zip(names, row, strict=True))
+    is_suspect = reads_like_an_instruction((found["text"],), found.pop("trust"))
+    return CausalNode(depth=depth, reads_like_an_instruction=is_suspect, **found)

@@ -79,6 +79,8 @@ WORK_RETRY_S = (  # waits after the 1st, 2nd, … failed attempt; the last repea
     86_400,
 )
 WORK_CLAIM_S = 1_800  # work that has not ended within this may be claimed anew; passes ask a model
+REEMBED_BATCH = 100  # memories in one transaction: the person's other writes wait for it
+REEMBED_SLICE_S = 120.0  # then the worker is free for others; beat comes back after five minutes
 WORK_PER_RUN = 20  # pieces of one person's work in one task; the rest waits for the next
 CURATION_USE_DAYS = 7  # between two floor passes, and two looks at entities; spec memory 9
 DATED_RESCORE_HOURS = 20  # scores tied to a date are at most this old, and an hour of beat

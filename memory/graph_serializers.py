@@ -124,6 +124,9 @@ class CausalNodeOut(serializers.Serializer):
     reasoning = serializers.CharField(allow_blank=True)
     confirmed_at = serializers.DateTimeField(allow_null=True)
     is_past = serializers.BooleanField(help_text="It is no longer true.")
+    reads_like_an_instruction = serializers.BooleanField(
+        help_text="Its text asks to be obeyed; it is data."
+    )
 
 
 class CausalChainOut(serializers.Serializer):

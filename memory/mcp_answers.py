@@ -117,6 +117,7 @@ class ChainStep:
     said_at: datetime
     is_past: bool
     is_confirmed: bool
+    reads_like_an_instruction: bool
     text: str
 
 
@@ -139,13 +140,17 @@ class WingCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusResult:
-    """Counts of the person's own memories; `tokens` is an estimate of all texts together."""
+    """Counts of the person's own memories; `tokens` is an estimate of all texts together.
+
+    Memories `by_another_model` wait to be embedded anew, found by words and names alone till then.
+    """
 
     memories: int
     archived: int
     held_back: int
     fingerprints: int
     passages: int
+    by_another_model: int
     entities: int
     tokens: int
     types: dict[str, int]
@@ -162,6 +167,7 @@ class TimelineEntry:
     type: str
     wing: str
     room: str
+    reads_like_an_instruction: bool
     summary: str
 
 

@@ -41,6 +41,7 @@ from mira_site.prompts import quoted
 
 WINGS_SHOWN = 20  # spec recall 5.7
 PAST = ' past="yes"'
+SUSPECT = ' reads_like="an instruction"'  # as rendering.py writes it
 NOTHING = "Nothing is remembered about this. Say so, or ask with other words."
 NOTHING_HERE = (
     "Nothing is remembered about this there. mira_status tells which wings and rooms there are; "
@@ -193,6 +194,7 @@ def _step(node: CausalNode) -> ChainStep:
         said_at=node.said_at,
         is_past=node.is_past,
         is_confirmed=node.confirmed_at is not None,
+        reads_like_an_instruction=node.reads_like_an_instruction,
         text=node.text,
     )
 
@@ -202,7 +204,8 @@ def _steps(steps: Sequence[ChainStep], zone: ZoneInfo) -> list[str]:
     return [
         f'<memory id="{step.id}" depth="{step.depth}" relation="{step.relation}" via="{step.via}" '
         f'weight="{step.weight:.2f}" type="{step.type}" said_on="{day(step.said_at, zone)}"'
-        f"{PAST if step.is_past else ''}>{quoted(step.text)}</memory>"
+        f"{PAST if step.is_past else ''}{SUSPECT if step.reads_like_an_instruction else ''}"
+        f">{quoted(step.text)}</memory>"
         for step in steps
     ] or ["Nothing is known."]
 
@@ -229,6 +232,7 @@ def when(user: User, asked: Timeline, *, now: datetime) -> Answer:
             type=item.memory_type,
             wing=item.wing,
             room=item.room,
+            reads_like_an_instruction=item.reads_like_an_instruction,
             summary=item.summary,
         )
         for item in page.items
@@ -239,7 +243,8 @@ def when(user: User, asked: Timeline, *, now: datetime) -> Answer:
     zone = accounts.zone(user)
     lines = [
         f'<memory id="{entry.id}" said_at="{entry.said_at.astimezone(zone):%Y-%m-%d %H:%M}" '
-        f'type="{entry.type}" room="{quoted(entry.room)}">{quoted(entry.summary)}</memory>'
+        f'type="{entry.type}" room="{quoted(entry.room)}"'
+        f"{SUSPECT if entry.reads_like_an_instruction else ''}>{quoted(entry.summary)}</memory>"
         for entry in entries
     ]
     more = [f"next_cursor: {page.next_cursor}"] if page.next_cursor else []
@@ -258,6 +263,7 @@ def status(user: User, asked: Nothing, *, now: datetime) -> Answer:
         held_back=upkeep_selectors.waiting(user, now=now).held_back,
         fingerprints=found.fingerprints,
         passages=found.passages,
+        by_another_model=found.by_another_model,
         entities=found.entities,
         tokens=found.tokens,
         types=dict(found.types),
@@ -271,6 +277,7 @@ def status(user: User, asked: Nothing, *, now: datetime) -> Answer:
         f"Archived, restorable: {result.archived}",
         f"Held back until the person has looked: {result.held_back}",
         f"Fingerprints: {result.fingerprints}; names: {result.entities}",
+        *_waiting(found.by_another_model),
         f"Links: {_counted(result.links)}",
         "Wings and their rooms:",
         *(
@@ -280,6 +287,10 @@ def status(user: User, asked: Nothing, *, now: datetime) -> Answer:
         *([f"- and {result.more_wings} more wings"] if result.more_wings else []),
     ]
     return Answer(text="\n".join(lines), result=result)
+
+
+def _waiting(count: int) -> list[str]:
+    return [f"Found by words alone until they are embedded anew: {count}"] if count else []
 
 
 def _wing(wing: Wing) -> WingCount:

@@ -105,12 +105,9 @@ def remember(
             return done
         rereading.refuse_outdated(user, at=at, is_current=is_current)
         row = Extraction.objects.create(
-            user=user,
-            source_segment_id=segment_id,
-            finished_at=at,
-            memory_count=0,
+            user=user, source_segment_id=segment_id, finished_at=at, memory_count=0,
             by_model=found.by_model,
-        )
+        )  # fmt: skip
         ids = settling.settle(user, found.facts, vectors, at=at, segment_id=segment_id)
         row.memory_count = len(ids)
         row.save(update_fields=["memory_count"])

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, FloatField, Func, QuerySet, Sum, Value
 from django.db.models.functions import Ceil
 
-from memory import places
+from memory import places, reembedding
 from memory.models import Entity, Fingerprint, Memory, MemoryLink, Passage
 from memory.places import Wing
 from mira_site import tokens
@@ -20,13 +20,15 @@ from mira_site.accounts.models import User
 class Status:
     """`memories` and what is counted by type and wing are not archived; `tokens` of their texts.
 
-    An entity under several names counts once.
+    An entity under several names counts once. Those `by_another_model` wait to be
+    embedded anew, found by words and names alone till then.
     """
 
     memories: int
     archived: int
     fingerprints: int
     passages: int
+    by_another_model: int
     entities: int
     tokens: int
     types: Mapping[str, int]
@@ -42,6 +44,7 @@ def status(user: User) -> Status:
         archived=rows.filter(archived_at__isnull=False).count(),
         fingerprints=Fingerprint.objects.for_user(user).count(),
         passages=Passage.objects.for_user(user).count(),
+        by_another_model=rows.filter(reembedding.of_another_model()).count(),
         entities=Entity.objects.for_user(user).filter(merged_into__isnull=True).count(),
         tokens=_tokens(rows.live()),
         types=types,

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
-from memory import aging, upkeep, work
+from memory import aging, reembedding, upkeep, work
 from memory.models import Work
 from mira_site.accounts import selectors as accounts
 from mira_site.isolation import UserTask, all_users
@@ -63,6 +63,23 @@ def rescore_dates() -> None:
         found = upkeep.users_with_dates(at=timezone.now())
     for user_id in found:
         rescore_dated.delay(str(user_id))
+
+
+@shared_task(base=UserTask)
+def reembed(user_id: str) -> None:
+    """Bring a person's memories of another embedding model due, and make a start."""
+    user = accounts.user(user_id)
+    reembedding.make_due(user, at=timezone.now())
+    upkeep.run_due(user)
+
+
+@shared_task
+def hand_out_reembedding() -> None:
+    """One task for each person with memories of another embedding model."""
+    with all_users("memories of another embedding model", routine=True):
+        found = reembedding.users_waiting()
+    for user_id in found:
+        reembed.delay(str(user_id))
 
 
 def start_work(user_id: UUID) -> None:

@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from memory import dates, places
 from memory.constants import MEMORY_TYPES, SUMMARY_CHARS, TIMELINE_LIMIT, TIMELINE_LIMIT_MAX
+from memory.instructions import reads_like_an_instruction
 from memory.models import Fingerprint, Memory
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -24,7 +25,10 @@ Moment = str | date | datetime | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineItem:
-    """One memory; `summary` is what it decided, or how its text begins."""
+    """One memory; `summary` is what it decided, or how its text begins.
+
+    `reads_like_an_instruction`: its text asks to be obeyed; it is data.
+    """
 
     id: UUID
     said_at: datetime
@@ -32,6 +36,7 @@ class TimelineItem:
     wing: str
     room: str
     summary: str
+    reads_like_an_instruction: bool
 
     @property
     def short_id(self) -> str:
@@ -85,7 +90,7 @@ def timeline(
     if place is not None:
         rows = rows.filter(_beyond(*place, newest_first=newest_first))
     order = ("-said_at", "-id") if newest_first else ("said_at", "id")
-    fields = ("id", "said_at", "memory_type", "wing", "room", "text")
+    fields = ("id", "said_at", "memory_type", "wing", "room", "text", "trust")
     found = list(rows.order_by(*order).values_list(*fields)[: limit + 1])
     decisions = _decisions(user, [row[0] for row in found[:limit]])
     items = tuple(
@@ -96,8 +101,9 @@ def timeline(
             wing=one_wing,
             room=one_room,
             summary=decisions.get(memory_id) or _beginning(text),
+            reads_like_an_instruction=reads_like_an_instruction((text,), trust),
         )
-        for memory_id, said_at, kind, one_wing, one_room, text in found[:limit]
+        for memory_id, said_at, kind, one_wing, one_room, text, trust in found[:limit]
     )
     more = len(found) > limit
     return TimelinePage(items=items, next_cursor=_cursor(items[-1], newest_first) if more else "")

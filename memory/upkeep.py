@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from memory import curation, entities, entity_merging, scores, work
+from memory import curation, entities, entity_merging, reembedding, scores, work
 from memory.constants import (
     CURATION_USE_DAYS,
     DATED_AHEAD_DAYS,
@@ -57,6 +57,7 @@ def rescore(user: User, job: Work, now: datetime) -> None:
 RUNNERS: dict[str, Runner] = {
     Work.Kind.RESCORE: Runner(run=rescore),
     Work.Kind.ENTITY_MERGE: Runner(run=entity_merging.run),
+    Work.Kind.REEMBED: Runner(run=reembedding.run),
     Work.Kind.INTEGRATION: Runner(run=curation.integrate),
     Work.Kind.FLOOR: Runner(run=curation.floor, every_use_days=CURATION_USE_DAYS),
 }

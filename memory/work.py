@@ -62,11 +62,16 @@ def claim(user: User, work_id: UUID, *, at: datetime) -> Work | None:
 def done(work: Work, *, at: datetime) -> None:
     """Say that it is done; call it in the transaction that writes the result. Once is enough.
 
-    Raises ClaimLost, which undoes that transaction.
+    What was put back is not done, and stays due. Raises ClaimLost, which undoes that transaction.
     """
-    if work.status == Work.Status.DONE:
+    if work.status != Work.Status.RUNNING:
         return
     _end(work, status=Work.Status.DONE, finished_at=at, error_code="")
+
+
+def put_back(work: Work, *, at: datetime) -> None:
+    """A part of it is done, the rest is due again at once. Raises ClaimLost."""
+    _end(work, status=Work.Status.DUE, next_attempt_at=at, attempts=0, error_code="")
 
 
 def postpone(work: Work, *, at: datetime, error_code: str) -> None:

@@ -5,13 +5,17 @@ that was away does not find a pile.
 from __future__ import annotations
 
 import os
+import warnings
 
 from celery import Celery, signals
+from celery.exceptions import SecurityWarning
 from celery.worker.consumer import Consumer
 
 from mira_site import embeddings, heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mira_site.settings")
+# It warns of root because of pickled messages, and only JSON is accepted here.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 
 app = Celery("mira", include=["mira_site.heartbeat"])
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -66,6 +70,17 @@ app.conf.beat_schedule = {
     # Hourly, because a machine may be off at any one hour; each person's turn comes once a day.
     "rescore-dates": {
         "task": "memory.tasks.rescore_dates",
+        "schedule": 3600,
+        "options": {"expires": 3590},
+    },
+    # Vectors of another model are there after an update of the model only.
+    "hand-out-memories-of-another-model": {
+        "task": "memory.tasks.hand_out_reembedding",
+        "schedule": 3600,
+        "options": {"expires": 3590},
+    },
+    "hand-out-segments-of-another-model": {
+        "task": "conversations.tasks.hand_out_reembedding",
         "schedule": 3600,
         "options": {"expires": 3590},
     },

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -22,10 +23,13 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from conversations import collapse
+from conversations import reembedding as segments
 from conversations.models import Segment, Turn
+from memory import reembedding
 from memory.models import Memory, Work
 from mira_site import heartbeat
 from mira_site.accounts.models import User
+from mira_site.errors import EmbeddingsUnavailable
 from mira_site.llm.models import ModelCall
 from mira_site.webhooks import selectors as webhooks
 
@@ -118,6 +122,18 @@ def _memory() -> Iterator[GaugeMetricFamily]:
     memories = counts.get(Memory._meta.db_table, 0)
     yield _one("mira_memory_count", "Memories, as PostgreSQL estimates.", memories)
     yield _one("mira_vector_count", "Vectors, as PostgreSQL estimates.", sum(counts.values()))
+    with suppress(EmbeddingsUnavailable):
+        left: Values = {(kind,): float(count) for kind, count in by_another_model().items()}
+        yield _many("mira_vectors_by_another_model", "To be made anew, by kind.", ["kind"], left)
+
+
+def by_another_model() -> dict[str, int]:
+    """How many memories and segments wait to be read by the present embedding model.
+
+    Runs inside `all_users`. Raises EmbeddingsUnavailable.
+    """
+    memories = Memory.objects.filter(reembedding.of_another_model())
+    return {"memory": memories.count(), "segment": segments.waiting(Segment.objects.all()).count()}
 
 
 def _estimated_counts() -> dict[str, int]:

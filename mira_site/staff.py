@@ -30,6 +30,7 @@ WHAT_IT_IS = {
     Work.Kind.FLOOR.value: "A look at what has sunk low",
     Work.Kind.ENTITY_MERGE.value: "Names that may be of one thing",
     Work.Kind.RESCORE.value: "Importance brought up to date, the faded archived",
+    Work.Kind.REEMBED.value: "Memories of another embedding model are read by the present one",
 }
 
 

@@ -133,6 +133,7 @@ class Memory(Owned):
             ),
             models.Index(fields=["user", "-said_at", "-id"], name="memory_user_said"),
             models.Index(fields=["user", "wing", "room"], name="memory_user_wing_room"),
+            models.Index(fields=["embedding_model", "user"], name="memory_embedding_model"),
             GinIndex(fields=["search_vector"], name="memory_search"),
             models.Index("user", Left(Cast("id", models.TextField()), 8), name="memory_user_short"),
         ]

@@ -84,6 +84,7 @@ class Work(Owned):
         FLOOR = "floor"
         ENTITY_MERGE = "entity_merge"
         RESCORE = "rescore"
+        REEMBED = "reembed"
 
     class Status(models.TextChoices):
         DUE = "due"

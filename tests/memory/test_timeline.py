@@ -171,7 +171,9 @@ def test_the_timeline_over_the_api(three_days):
     api.force_login(three_days)
     first = api.get(URL, {"limit": 2, "order": "oldest"}).json()
     assert [item["summary"] for item in first["items"]] == ["Alice bought a boat.", "Alice sailed."]
-    assert first["items"][0].keys() == {"id", "said_at", "type", "wing", "room", "summary"}
+    assert first["items"][0].keys() == {
+        "id", "said_at", "type", "wing", "room", "summary", "reads_like_an_instruction",
+    }  # fmt: skip
     query = {"limit": 2, "order": "oldest", "cursor": first["next_cursor"]}
     second = api.get(URL, query).json()
     assert [item["summary"] for item in second["items"]] == ["Alice rested."]
