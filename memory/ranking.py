@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from memory import token_vectors
 from memory.constants import NEAR_FLOOR, OVERLAP_FLOOR, PHRASE_STEP
-from memory.search import Floats, Places, Pool
+from memory.index import Places
+from memory.search import Floats, Pool
 
 # What speaks for a memory, each from 0 to 1, and how much it counts.
 WEIGHTS: Mapping[str, float] = {

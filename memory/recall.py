@@ -37,9 +37,10 @@ from memory.constants import (
 from memory.dates import day
 from memory.fitting import Fitting
 from memory.hubs import HubMemory
+from memory.index import Places
 from memory.links import Linked
 from memory.models import Memory
-from memory.search import Candidate, Floats, Places, Pool
+from memory.search import Candidate, Floats, Pool
 from memory.types import Compared, LinkedMemory, MemoryView, Parts, Path, Recalled, Why
 from mira_site import embeddings, metrics
 from mira_site.accounts import selectors as accounts
@@ -260,7 +261,7 @@ class _Matches:
 
     def _near(self, rows: Places) -> Mapping[int, Sequence[int]]:
         """Of each place in `rows` the places before it that are near in meaning, in their order."""
-        vectors = self._pool.vectors(rows)
+        vectors = self._pool.vectors[rows]
         later, earlier = np.nonzero(np.tril(vectors @ vectors.T >= ALIKE_COSINE, -1))
         found: dict[int, list[int]] = {}
         for place, before in zip(later.tolist(), earlier.tolist(), strict=True):
@@ -270,7 +271,7 @@ class _Matches:
     def vectors_of(self, matches: Sequence[Match]) -> Mapping[UUID, Vectors]:
         rows = np.array([one.row for one in matches], dtype=np.intp)
         ids = (one.candidate.id for one in matches)
-        return dict(zip(ids, self._pool.vectors(rows), strict=True))
+        return dict(zip(ids, self._pool.vectors[rows], strict=True))
 
     def relevant(self) -> list[UUID]:
         """All that are good enough, the most relevant first."""

@@ -9,9 +9,14 @@ from datetime import datetime
 
 from django.db.models import Q
 
-# The same rule for raw SQL: alias `m`, parameters `now` (timestamptz) and `past` (boolean).
-SQL = """
-    m.archived_at IS NULL AND m.quarantined_at IS NULL AND m.muted_at IS NULL
+# Whatever the time is, for raw SQL: alias `m`.
+KEPT_BACK_SQL = """
+    (m.archived_at IS NOT NULL OR m.quarantined_at IS NOT NULL OR m.muted_at IS NOT NULL)
+"""
+# The same rule for raw SQL: parameters `now` (timestamptz) and `past` (boolean) too. For columns in
+# a process it is written once more, in index.py.
+SQL = f"""
+    NOT {KEPT_BACK_SQL}
     AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
     AND (%(past)s OR m.valid_until IS NULL OR m.valid_until > %(now)s)
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memory.models.changes import MemoryChange
 from memory.models.forms import Fingerprint, Passage, TokenVectors
 from memory.models.graph import (
     Entity,
@@ -40,6 +41,7 @@ __all__ = [
     "ForgetReceipt",
     "Memory",
     "MemoryAccess",
+    "MemoryChange",
     "MemoryEntity",
     "MemoryLink",
     "MemoryQuerySet",

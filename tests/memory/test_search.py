@@ -127,7 +127,8 @@ def test_no_row_of_another_person_is_looked_at(as_alice, bob, acting):
         theirs = MemoryFactory(user=bob, text="The boat is called Merula.")
         wanted = [mine.id, theirs.id]
         assert set(candidates(bob, "Merula", wanted=wanted)) == {theirs.id}
-        assert candidates(as_alice, "Merula", wanted=wanted) == {}
+        with pytest.raises(RuntimeError, match="outside the scope"):
+            candidates(as_alice, "Merula", wanted=wanted)
     assert set(candidates(as_alice, "Merula", wanted=[mine.id, theirs.id])) == {mine.id}
 
 
