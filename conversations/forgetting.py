@@ -19,13 +19,11 @@ from memory import selectors as memory
 from memory.types import Forgotten, Touched
 from mira_site.accounts.models import User
 
-FORGOTTEN_RESULT = "What this returned was forgotten since, because the person wished so."
-FORGOTTEN_CALL = "Something forgotten since"
-
 
 def see_to(sender: object, forgotten: Forgotten, **kwargs: Any) -> Touched:
     """Receiver of memory's `being_forgotten`, inside its transaction."""
     user = forgotten.user
+    quotations.lock(user.pk)  # an answer that is being stored is looked through, or sees the wish
     said_in = Message.objects.for_user(user).filter(
         id__in=[source.message_id for source in forgotten.sources]
     )
@@ -69,11 +67,7 @@ def _emptied_calls(user: User, forgotten: Forgotten) -> int:
         for call_id, given, result, summary in rows.iterator()
         if forgotten.imprint.is_in(f"{json.dumps(given, ensure_ascii=False)}\n{result}\n{summary}")
     ]
-    return int(
-        ToolCall.objects.for_user(user)
-        .filter(id__in=quoting)
-        .update(input={}, result=FORGOTTEN_RESULT, compact_result="", summary=FORGOTTEN_CALL)
-    )
+    return int(ToolCall.objects.for_user(user).filter(id__in=quoting).update(**quotations.EMPTIED))
 
 
 def _told_in(user: User, forgotten: Forgotten) -> set[UUID]:

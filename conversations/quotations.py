@@ -24,6 +24,7 @@ from conversations.models import (
     Observation,
     Segment,
     SubcorticalRecord,
+    ToolCall,
     Turn,
 )
 from memory.types import ForgetReceipt, Forgotten, Imprint
@@ -35,6 +36,12 @@ log = structlog.get_logger(__name__)
 
 SILENT_SECTIONS = ("persona", "clock")  # nothing that a person said is in them
 TELLING_SECTIONS = ("brief", "guidance", "cut_answer")  # of messages of their own segment
+EMPTIED: Mapping[str, object] = {
+    "input": {},
+    "result": "What this returned was forgotten since, because the person wished so.",
+    "compact_result": "",
+    "summary": "Something forgotten since",
+}  # a tool call of which something was forgotten
 FORGETTING_S = 5  # forgetting shows at its end; a turn that began until then may have read it
 BEGINNING_CHARS = 60  # by which the last words of a segment are found in the prompts of the next
 
@@ -49,6 +56,28 @@ def lock(user_id: UUID) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 
 
+def forgot_since(turn: Turn) -> bool:
+    """Whether anything was forgotten since the turn was begun, so that its answer may hold it.
+
+    The caller stores the answer, and holds `lock` from here on.
+    """
+    lock(turn.user_id)
+    return bool(_forgotten_since(turn).exists())
+
+
+def empty(calls: Iterable[ToolCall]) -> None:
+    """Take out what was asked and answered, before it is stored."""
+    for call in calls:
+        for name, value in EMPTIED.items():
+            setattr(call, name, value)
+
+
+def _forgotten_since(turn: Turn) -> OwnedQuerySet:
+    since = turn.started_at or turn.queued_at
+    rows: OwnedQuerySet = ForgetReceipt.objects.for_user(turn.user_id)
+    return rows.filter(requested_at__gte=since - timedelta(seconds=FORGETTING_S))
+
+
 def may_be_kept(turn: Turn, window: Sequence[Message]) -> bool | None:
     """Whether the turn's prompt may still be kept; None if the turn itself is gone.
 
@@ -56,9 +85,8 @@ def may_be_kept(turn: Turn, window: Sequence[Message]) -> bool | None:
     the turn's row stays until the transaction ends.
     """
     since, user_id = turn.started_at or turn.queued_at, turn.user_id
-    in_sight = since - timedelta(seconds=FORGETTING_S)
     signs = {
-        "forgot": ForgetReceipt.objects.for_user(user_id).filter(requested_at__gte=in_sight),
+        "forgot": _forgotten_since(turn),
         "edited": Message.objects.for_user(user_id).filter(edited_at__gte=since),
         "is_stale": Segment.objects.for_user(user_id).filter(summary_stale_at__gte=since),
     }

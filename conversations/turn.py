@@ -18,8 +18,10 @@ from conversations import (
     events,
     file_blocks,
     offline,
+    passages,
     presenting,
     prompt,
+    quotations,
     remembering,
     replying,
     selectors,
@@ -237,9 +239,12 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
         return None
     now = timezone.now()
     message = None
-    threads.store_tool_calls(turn, draft.calls_in_order())
     if draft.open_question is not None and status == Turn.Status.DONE:
         memory.mark_asked(turn.user, draft.open_question.conflict_id, at=now)
+    calls = draft.calls_in_order()
+    if may_be_forgotten := quotations.forgot_since(turn):
+        quotations.empty(calls)
+    threads.store_tool_calls(turn, calls)
     if draft.text.strip():  # the provider would refuse a blank message in the next prompt
         message = threads.append(
             thread,
@@ -252,6 +257,8 @@ def _store(turn: Turn, draft: Draft, status: Turn.Status) -> Message | None:
             is_cut=draft.is_cut and status == Turn.Status.DONE,
             content=draft.whole_content() if draft.calls else None,
         )
+        if may_be_forgotten:  # the person has read it; nothing is made of it
+            passages.store(turn.user, [(message.pk, passages.Span(0, len(message.text)))])
     threads.close_turn(
         turn,
         status=status,

@@ -10,7 +10,7 @@ import time_machine
 from django.db import connection, transaction
 from django.utils import timezone
 
-from conversations import peanut_gallery, services, situation, tasks
+from conversations import peanut_gallery, remembering, services, situation, tasks
 from conversations.constants import CONTEXT_KEPT_DAYS
 from conversations.models import (
     CompactionBrief,
@@ -25,7 +25,7 @@ from conversations.models import (
 from memory import services as memory
 from memory.models import Memory
 from mira_site import isolation
-from tests.conversations.talking import answer, know, put_to_rest, say, tell
+from tests.conversations.talking import answer, know, put_to_rest, reply, say, tell
 
 RECORDS = {
     "conversations_context_sections": "text",
@@ -244,6 +244,27 @@ def test_what_is_forgotten_while_the_answer_is_written_is_not_written_down(
     composed = ComposedContext.objects.for_user(me).get(turn=turn)
     assert "memories" in [one["name"] for one in composed.sections]
     assert not ContextSection.objects.for_user(me).exists()
+
+
+def test_of_an_answer_in_which_it_may_stand_nothing_is_made(me, fake_anthropic, monkeypatch):
+    known = know(me, "Alice's boat is called Merula.")
+    fake_anthropic.on("reply").calls_tool("memory_tool", {"operation": "search", "query": "Merula"})
+    fake_anthropic.on("reply").says("Your boat is called Merula.")
+    kept = remembering.keep_asked
+
+    def late(*args, **kwargs):
+        memory.forget(user=me, memory_id=known.pk)
+        return kept(*args, **kwargs)
+
+    monkeypatch.setattr(remembering, "keep_asked", late)
+    turn = say(me, "How is she called?")
+    assert "Merula" in reply(turn), "they read it, as they read it while it was written"
+    call = turn.tool_calls.get()
+    assert "Merula" not in f"{call.input}{call.result}{call.summary}"
+    monkeypatch.undo()
+    put_to_rest(me)
+    assert "Merula" not in fake_anthropic.seen("summary")[0].prompt
+    assert "Your boat is called Merula" not in fake_anthropic.seen("extraction")[0].prompt
 
 
 def test_what_is_deleted_before_it_was_written_down_stays_away(me, fake_anthropic, monkeypatch):
