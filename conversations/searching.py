@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
+from uuid import UUID
 
 from django.contrib.postgres.search import SearchHeadline, SearchQuery, SearchRank
 from django.db.models import F, Model, QuerySet
 from pgvector.django import CosineDistance
 
-from conversations import selectors
+from conversations import selectors, tsquery, words
 from conversations.constants import (
     SEARCH_CANDIDATES,
     SEARCH_MESSAGES,
@@ -48,34 +50,81 @@ def search(
 
     `since` and `until` bound when it was said, both inclusive. What is off the record is not found.
     """
-    words = SearchQuery(query, config="english", search_type="websearch")
-    newest = (
-        _within(Message.objects.for_user(user), "created_at", since, until)
-        .filter(search_vector=words, is_off_record=False)
-        .order_by("-position")
-        .values("pk")[:SEARCH_CANDIDATES]
-    )
-    rows = (
-        selectors.messages(user)
-        .filter(pk__in=newest)
-        .annotate(
-            rank=SearchRank(F("search_vector"), words),
-            highlight=SearchHeadline(
-                "text",
-                words,
-                config="english",
-                start_sel="**",
-                stop_sel="**",
-                max_words=40,
-                min_words=15,
-            ),
-        )
-        .order_by("-rank", "-position")[:SEARCH_MESSAGES]
-    )
     return Found(
-        messages=[Hit(message=row, highlight=row.highlight) for row in rows],
+        messages=_messages(user, query, since, until),
         segments=_segments(user, query, since, until),
     )
+
+
+def _messages(user: User, query: str, since: datetime | None, until: datetime | None) -> list[Hit]:
+    best = sorted(_ranked(user, query, since, until), reverse=True)[:SEARCH_MESSAGES]
+    ids = [pk for _, _, pk in best]
+    highlight = SearchHeadline(
+        "text",
+        _as_query(query),
+        config="english",
+        start_sel="**",
+        stop_sel="**",
+        max_words=40,
+        min_words=15,
+    )
+    rows = selectors.messages(user).annotate(highlight=highlight).defer("search_vector")
+    by_id = {row.pk: row for row in rows.filter(pk__in=ids)}
+    found = [by_id[pk] for pk in ids if pk in by_id]
+    return [Hit(message=row, highlight=row.highlight) for row in found]
+
+
+def _ranked(
+    user: User, query: str, since: datetime | None, until: datetime | None
+) -> list[tuple[float, int, UUID]]:
+    """Rank, position and id of the newest messages that answer it, SEARCH_CANDIDATES at most."""
+    text = words.understood(query)
+    span = _span(user, since, until) if text else None
+    if span is None:
+        return []
+    rows = (
+        _within(Message.objects.for_user(user), "created_at", since, until)
+        .filter(search_vector=_as_query(query), is_off_record=False)
+        .order_by("-position")
+        .values_list(SearchRank(F("search_vector"), _as_query(query)), "position", "pk")
+    )
+    condition = tsquery.condition(text)
+    if condition is None:
+        return list(rows[:SEARCH_CANDIDATES])
+    unkept = words.unkept_from(user)
+    found = list(rows.filter(position__gte=unkept)[:SEARCH_CANDIDATES])
+    first, last = span
+    for part in words.positions(user, condition, first=first, last=min(last, unkept - 1)):
+        while part and len(found) < SEARCH_CANDIDATES:
+            some, part = part[:SEARCH_CANDIDATES], part[SEARCH_CANDIDATES:]
+            found += rows.filter(position__in=some)[: SEARCH_CANDIDATES - len(found)]
+        if len(found) == SEARCH_CANDIDATES:
+            break
+    return found
+
+
+def _as_query(query: str) -> SearchQuery:
+    return SearchQuery(query, config="english", search_type="websearch")
+
+
+def _span(user: User, since: datetime | None, until: datetime | None) -> tuple[int, int] | None:
+    """The first and the last position that may have been said then; None if nothing was.
+
+    Positions follow time. A block is added on either side, for clocks that were set.
+    """
+    rows = Message.objects.for_user(user).only("position")
+    first, last = 0, sys.maxsize
+    if since is not None:
+        earliest = rows.filter(created_at__gte=since).order_by("created_at").first()
+        if earliest is None:
+            return None
+        first = max(0, earliest.position - words.BLOCK)
+    if until is not None:
+        latest = rows.filter(created_at__lte=until).order_by("-created_at").first()
+        if latest is None:
+            return None
+        last = latest.position + words.BLOCK
+    return first, last
 
 
 def _within(
@@ -92,7 +141,9 @@ def _segments(
         vector = embeddings.embed_one(query)
     except EmbeddingsUnavailable:
         return []
-    rows: QuerySet[Segment] = Segment.objects.for_user(user).filter(embedding__isnull=False)
+    rows: QuerySet[Segment] = Segment.objects.for_user(user).filter(
+        embedding__isnull=False, embedding_model=embeddings.model_id()
+    )
     if until is not None:
         rows = rows.filter(opened_at__lte=until)
     return list(

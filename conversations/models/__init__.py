@@ -21,6 +21,7 @@ from conversations.models.thread import (
     Turn,
     Veil,
 )
+from conversations.models.words import WordPlaces
 
 __all__ = [
     "Attachment",
@@ -39,4 +40,5 @@ __all__ = [
     "ToolCall",
     "Turn",
     "Veil",
+    "WordPlaces",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
 from pgvector.django import VectorField
@@ -220,7 +219,6 @@ class Message(Owned):
             models.Index(fields=["segment", "position"], name="message_segment_position"),
             models.Index(fields=["user", "position"], name="message_user_position"),
             models.Index(fields=["user", "created_at"], name="message_user_created"),
-            GinIndex(fields=["search_vector"], name="message_search"),
         ]
 
     def __str__(self) -> str:
