@@ -92,7 +92,8 @@ def hub_memories(
 ) -> list[HubMemory]:
     """The memories that mention the names, or what they are names of, nearest to `vector` first.
 
-    One statement; likeness to the vector ranks and never rejects. Only what may come up at `now`.
+    One statement; likeness to the vector (zeros without embeddings) ranks and never rejects. Only
+    what may come up at `now`.
     """
     places: list[int] = []
     normalised: list[str] = []
@@ -110,7 +111,7 @@ def hub_memories(
         "keys": keys,
         "user": user.pk,
         "vector": literal(vector),
-        "model": embeddings.model_id(),
+        "model": embeddings.model_id() if vector.any() else "",
         "now": now,
         "past": past,
         "limit": limit,

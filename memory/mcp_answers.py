@@ -150,7 +150,7 @@ class StatusResult:
     held_back: int
     fingerprints: int
     passages: int
-    by_another_model: int
+    by_another_model: int | None
     entities: int
     tokens: int
     types: dict[str, int]

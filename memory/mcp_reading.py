@@ -289,7 +289,7 @@ def status(user: User, asked: Nothing, *, now: datetime) -> Answer:
     return Answer(text="\n".join(lines), result=result)
 
 
-def _waiting(count: int) -> list[str]:
+def _waiting(count: int | None) -> list[str]:
     return [f"Found by words alone until they are embedded anew: {count}"] if count else []
 
 

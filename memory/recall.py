@@ -16,7 +16,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from django.db.models import FloatField, Value
+from django.db.models import Case, FloatField, Value, When
 from django.db.models.functions import Cast
 from pgvector.django import MaxInnerProduct
 
@@ -196,8 +196,10 @@ def compared(
     rows = Memory.objects.for_user(user).visible(now).filter(id__in=memory_ids)
     similarity: Any = Value(0.0, output_field=FloatField())
     with suppress(EmbeddingsUnavailable):
-        similarity = Cast(
-            MaxInnerProduct("embedding", embeddings.embed_queries(texts)[0]), FloatField()
+        distance = MaxInnerProduct("embedding", embeddings.embed_queries(texts)[0])
+        similarity = Case(
+            When(embedding_model=embeddings.model_id(), then=Cast(distance, FloatField())),
+            default=similarity,
         )
     found = {
         memory_id: Compared(id=memory_id, text=text, similarity=-distance)

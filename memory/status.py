@@ -14,21 +14,22 @@ from memory.models import Entity, Fingerprint, Memory, MemoryLink, Passage
 from memory.places import Wing
 from mira_site import tokens
 from mira_site.accounts.models import User
+from mira_site.errors import EmbeddingsUnavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """`memories` and what is counted by type and wing are not archived; `tokens` of their texts.
 
-    An entity under several names counts once. Those `by_another_model` wait to be
-    embedded anew, found by words and names alone till then.
+    An entity under several names counts once. Those `by_another_model` wait to be embedded anew, found
+    by words and names alone till then; None while the model is away.
     """
 
     memories: int
     archived: int
     fingerprints: int
     passages: int
-    by_another_model: int
+    by_another_model: int | None
     entities: int
     tokens: int
     types: Mapping[str, int]
@@ -44,13 +45,20 @@ def status(user: User) -> Status:
         archived=rows.filter(archived_at__isnull=False).count(),
         fingerprints=Fingerprint.objects.for_user(user).count(),
         passages=Passage.objects.for_user(user).count(),
-        by_another_model=rows.filter(reembedding.of_another_model()).count(),
+        by_another_model=_by_another_model(rows),
         entities=Entity.objects.for_user(user).filter(merged_into__isnull=True).count(),
         tokens=_tokens(rows.live()),
         types=types,
         links=_counts(MemoryLink.objects.for_user(user), "link_type"),
         wings=places.wings(user),
     )
+
+
+def _by_another_model(rows: QuerySet[Any]) -> int | None:
+    try:
+        return int(rows.filter(reembedding.of_another_model()).count())
+    except EmbeddingsUnavailable:
+        return None
 
 
 def _counts(rows: QuerySet[Any], field: str) -> dict[str, int]:

@@ -108,6 +108,27 @@ def test_what_another_model_embedded_is_a_neighbour_of_nothing(as_alice, new_seg
     assert near() == ["vector"]
 
 
+def test_it_is_found_by_words_and_not_by_meaning_until_it_is_made_anew(as_alice):
+    services.create(user=as_alice, text="Merula is a wooden sailing vessel.")
+    dog = services.create(user=as_alice, text="My dog is called Rex.")
+    now = timezone.now()
+
+    def found(query: str) -> list[str]:
+        answer = selectors.recall_context(as_alice, query, budget_tokens=500, now=now)
+        return [item.memory.text for item in answer.items]
+
+    def likeness() -> float:
+        (one,) = selectors.compared(as_alice, [dog.id], ["A canine companion"], now=now)
+        return one.similarity
+
+    assert (found("canine companion"), likeness() > 0.3) == ([dog.text], True)
+    by_an_older_model(dog)
+    assert (found("canine companion"), likeness()) == ([], 0)
+    assert found("What is the dog called?") == [dog.text]
+    reembedding.write(as_alice)
+    assert (found("canine companion"), likeness() > 0.3) == ([dog.text], True)
+
+
 def test_they_are_made_anew_as_they_would_be_today_and_once(as_alice, bob):
     kept = [
         services.create(user=as_alice, text=text)
@@ -185,6 +206,9 @@ def test_without_embeddings_it_stays_due(as_alice, monkeypatch):
     tasks.run_work(str(as_alice.pk))
     job = Work.objects.for_user(as_alice).get()
     assert (job.status, job.error_code) == (Work.Status.FAILED, "embeddings_unavailable")
+    with monkeypatch.context() as patched:
+        patched.setattr(embeddings, "model_id", away)
+        assert selectors.status(as_alice).by_another_model is None
     assert work.due_of(as_alice, at=timezone.now(), kinds=[Work.Kind.REEMBED], limit=9) == []
 
 
