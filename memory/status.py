@@ -21,8 +21,8 @@ from mira_site.errors import EmbeddingsUnavailable
 class Status:
     """`memories` and what is counted by type and wing are not archived; `tokens` of their texts.
 
-    An entity under several names counts once. Those `by_another_model` wait to be embedded anew, found
-    by words and names alone till then; None while the model is away.
+    An entity under several names counts once. Those `by_another_model` wait to be embedded anew and
+    are found by words and names alone till then; None while the model is away.
     """
 
     memories: int
