@@ -113,7 +113,8 @@ def test_by_keyboard_a_file_is_removed_and_gone_from_the_server(
     page: Page, fake, folder, alice: User
 ):
     choosers: list[FileChooser] = []
-    page.on("filechooser", choosers.append)  # asked for now, it is there when the key is pressed
+    # Asked for now, it is surely listened for when the key is pressed.
+    page.on("filechooser", lambda one: choosers.append(one))
     open_chat(page)
     attach(page, folder / "note.txt")
     expect(page.locator(".chip--ready")).to_have_count(1)
