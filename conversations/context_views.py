@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,8 @@ from conversations import context_selectors, ledger
 from conversations import context_wording as wording
 from conversations.constants import CONTEXT_KEPT_DAYS
 from conversations.context_selectors import Seen, SeenSection, Spent
-from conversations.models import Message, Observation
+from conversations.models import Message, Observation, Turn
+from conversations.replying import OFFLINE_MODEL
 from memory.types import Memory
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.types import SignedInRequest
@@ -135,12 +137,26 @@ def _shown(seen: Seen) -> Mapping[str, Any]:
         "advice": [_advice(row, seen) for row in seen.advice],
         "past": [_advice(row, seen) for row in seen.past],
         "costs": [
-            Cost(title=wording.job(one.job), spent=one, cached=round(100 * one.cache_share))
-            for one in seen.spent
+            Cost(title=wording.job(one.job), spent=one, cached=_share(one)) for one in seen.spent
         ],
         "cached": _cached(seen.spent),
         "days": CONTEXT_KEPT_DAYS,
+        "nothing": wording.NOTHING_KEPT[_missing(seen.turn, timezone.now())],
     }
+
+
+def _missing(turn: Turn, now: datetime) -> str:
+    """Why nothing is kept of an answer that nobody waits for any more; wording.NOTHING_KEPT."""
+    rested_at = turn.segment.collapsed_at
+    if turn.is_off_record:
+        return "off_record"
+    if rested_at is not None and rested_at < now - timedelta(days=CONTEXT_KEPT_DAYS):
+        return "expired"
+    if turn.model == OFFLINE_MODEL:
+        return "quoted"
+    if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
+        return "broken"
+    return "stopped" if turn.status == Turn.Status.STOPPED else "gone"
 
 
 def _groups(seen: Seen, whole: int) -> list[Group]:
@@ -200,7 +216,12 @@ def _advice(row: Observation, seen: Seen) -> Advice:
 def _cached(spent: Iterable[Spent]) -> int | None:
     """Percent of the answer's own prompts that the provider still had; None without an answer."""
     reply = next((one for one in spent if one.job == "reply"), None)
-    return round(100 * reply.cache_share) if reply else None
+    return _share(reply) if reply else None
+
+
+def _share(spent: Spent) -> int:
+    """Percent of its prompts that the provider still had; a hundred only if it was all of them."""
+    return 100 if spent.cache_share == 1 else min(99, round(100 * spent.cache_share))
 
 
 def _percent(part: int, whole: int) -> float:

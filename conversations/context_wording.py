@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from conversations.constants import CONTEXT_KEPT_DAYS
+
 SLOTS: Mapping[str, tuple[str, str]] = {
     "constant": (
         "Always the same",
@@ -55,6 +57,17 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
         "Advice from the second pair of eyes",
         "Somebody looks at our talk from outside every few turns, and this is what they said.",
     ),
+}
+# Why there is no prompt to show, by context_selectors.Missing.
+NOTHING_KEPT: Mapping[str, str] = {
+    "off_record": "This was off the record: nothing of what I saw is kept.",
+    "quoted": "No model was asked for this answer. I quoted what I remember, so no text was put "
+    "together.",
+    "broken": "This answer broke off before it was written. What I saw for it was not kept.",
+    "stopped": "You stopped this answer before it began. What I saw for it was not kept.",
+    "expired": f"This part of our conversation came to rest more than {CONTEXT_KEPT_DAYS} days "
+    "ago. What I saw in it is kept no longer than that.",
+    "gone": "Of what I saw here nothing is kept.",
 }
 JOBS: Mapping[str, str] = {
     "reply": "The answer",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from conversations import file_blocks
 from conversations.constants import SUMMARY_MAX_CHARS
 from conversations.models import Message, ToolCall
 from mira_site.prompts import quoted
@@ -40,15 +41,23 @@ class Evidence:
 
 
 def evidence(messages: Sequence[Message]) -> Evidence:
-    """Of these messages, oldest first; `turn__tool_calls` are prefetched."""
+    """Of these messages, oldest first; `attachments` and `turn__tool_calls` are prefetched."""
     names = {f"m{place}": message for place, message in enumerate(messages, start=1)}
     lines = []
     for place, (name, message) in enumerate(names.items()):
         most = LATEST_CHARS if len(messages) - place <= LATEST_MESSAGES else MESSAGE_CHARS
         lines.append(
-            f'<said id="{name}" by="{by(message)}">{quoted(cut(message.text, most))}</said>'
+            f'<said id="{name}" by="{by(message)}">{quoted(cut(message.text, most))}'
+            f"{_sent(message)}</said>"
         )
     return Evidence(transcript="\n".join(lines), ledger=_ledger(names), names=names)
+
+
+def _sent(message: Message) -> str:
+    """The files that came with it, by name: nothing of what is in them."""
+    return "".join(
+        f"<sent_a_file>{quoted(name)}</sent_a_file>" for name in file_blocks.names(message)
+    )
 
 
 def cut(text: str, most: int) -> str:

@@ -18,7 +18,7 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 from pydantic import BaseModel, Field
 
-from conversations import ledger, passages, quotations, threads
+from conversations import file_blocks, ledger, passages, quotations, threads
 from conversations.constants import (
     GUIDANCE_TURNS,
     OBSERVED_EVERY_TURNS,
@@ -173,13 +173,13 @@ def _messages(user: User, turn: Turn) -> list[Message]:
         )
         .defer("search_vector")
         .select_related("turn")
-        .prefetch_related("turn__tool_calls", "forgotten")
+        .prefetch_related("turn__tool_calls", "forgotten", "attachments")
         .order_by("position")
     )
     messages = list(rows)
     for message in messages:
         message.text = passages.read(message)
-    return [message for message in messages if message.text.strip()]
+    return [one for one in messages if one.text.strip() or file_blocks.names(one)]
 
 
 def _texts(messages: Sequence[Message]) -> list[tuple[UUID, str]]:

@@ -32,6 +32,20 @@ _POINTS_BACK = re.compile(
     r"|\A\W*(?:and|or|but|und|oder|aber|et|ou|mais|y|o|pero)(?!\w)",
     re.IGNORECASE,
 )
+# Words that open what is asked of somebody, and are not called so.
+_OPENING_WORDS = """
+    add ask bad best big bravo bye check cheers close compare congrats congratulations consider
+    count define describe draft draw explain find fine fix forget give glad good goodbye great
+    happy hear hello help hey hi hold imagine keep list long look message new nice note old open
+    pick picture plan quick quote read remind repeat right rewrite say send short show small sorry
+    start stop suggest suppose sure take tell thank thanks translate try turn update use wait
+    welcome wish wonderful write wrong
+    danke erklär erkläre erzähl erzähle finde gib grüezi guten gute hallo hilf lies nenne nimm
+    prima schick schreib schreibe schön servus sag sage tschüss vergiss zeig zeige
+    aide bonjour bonsoir donne dis explique merci montre salut trouve écris
+    adiós ayuda buenas buenos cuenta dime explica gracias hola muestra
+"""
+_NO_NAMES = frozenset(_OPENING_WORDS.split())
 
 
 def queries(history: Sequence[Message]) -> list[str]:
@@ -48,7 +62,14 @@ def names(history: Sequence[Message]) -> list[str]:
     """Names in the newest message, and if it points back, those just spoken of."""
     newest = history[-1].text
     before = _names_before(history[:-1]) if points_back(newest) else []
-    return list(dict.fromkeys([*memory.names_asked_for(newest), *before]))
+    sure = memory.names_in(newest)
+    asked = [one for one in memory.names_asked_for(newest) if one in sure or _may_be_name(one)]
+    return list(dict.fromkeys([*asked, *before]))
+
+
+def _may_be_name(word: str) -> bool:
+    folded = word.casefold()
+    return folded not in _NO_NAMES and folded not in COMMON
 
 
 def points_back(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -14,13 +15,14 @@ from conversations.models import (
     ComposedContext,
     Message,
     Observation,
+    Segment,
     SubcorticalRecord,
     Turn,
 )
 from memory import services as memory
 from memory.models import Memory
 from mira_site.llm.models import ModelCall
-from tests.conversations.talking import know, said, say, tell
+from tests.conversations.talking import know, put_to_rest, said, say, tell
 
 PAGE = "/context/"
 
@@ -114,8 +116,8 @@ class TestPage:
         composed = ComposedContext.objects.for_user(talk[1].user).get(turn=talk[1])
         assert composed.counted_tokens > 0
         text = page(address(talk[1]))
-        assert f"<strong>{composed.counted_tokens}</strong>" in text
-        assert f"I had estimated {composed.tokens}" in text
+        assert f"<strong>{composed.counted_tokens:,}</strong>" in text
+        assert f"I had estimated {composed.tokens:,}" in text
 
     def test_it_links_to_the_messages_that_went_along(self, page, talk):
         text = page(address(talk[1]))
@@ -171,9 +173,20 @@ class TestPage:
 
     def test_without_a_model_there_is_no_prompt_to_show(self, page, me):
         text = page(address(say(me)))
-        assert "no model was asked" in text
+        assert "No model was asked for this answer. I quoted what I remember" in text
         assert "because no model is set up on this server" in text
         assert "it cost nothing" in text
+
+    def test_a_broken_answer_and_one_of_long_ago_are_told_apart(self, page, me, talk):
+        first, last = talk
+        ComposedContext.objects.for_user(me).delete()
+        Turn.objects.for_user(me).filter(pk=last.pk).update(status=Turn.Status.FAILED)
+        assert "broke off before it was written" in page(address(last))
+        assert "nothing is kept." in page(address(first))
+        put_to_rest(me)
+        Segment.objects.for_user(me).update(collapsed_at=timezone.now() - timedelta(days=31))
+        for turn in talk:
+            assert "came to rest more than 30 days ago" in page(address(turn))
 
     def test_a_section_that_was_deleted_since_says_so(self, page, me, talk):
         memory.forget(user=me, memory_id=Memory.objects.for_user(me).get().pk)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from conversations import ledger
+from uuid import uuid4
+
+from conversations import ledger, services
 from conversations.models import Message
 from tests.conversations.talking import say
+from tests.conversations.uploading import kept, picture
 
 
 def test_promises_are_found_and_an_invitation_is_none():
@@ -33,6 +36,15 @@ def test_a_promise_without_a_tool_stands_beside_none_observed(me, fake_anthropic
     assert found.ledger.count("none observed") == 2
     assert "<i>" not in found.transcript and "<b>" not in found.transcript
     assert found.names["m1"].text == "Find <i>it</i>."
+
+
+def test_a_message_that_is_a_file_alone_says_which(me):
+    file = kept(me, picture(), name="the <boat>.png")
+    turn = services.accept_message(user=me, text="", client_id=uuid4(), file_ids=[file.pk])
+    found = ledger.evidence(list(turn.messages.all()))
+    assert found.transcript == (
+        '<said id="m1" by="person"><sent_a_file>the &lt;boat&gt;.png</sent_a_file></said>'
+    )
 
 
 def test_the_newest_tool_calls_stay_and_the_others_are_counted(me, fake_anthropic):

@@ -71,6 +71,8 @@ class TestPhrases:
         assert phrases.names(talk(*before, "What does Tom like?")) == ["Tom"]
         assert phrases.names(talk(*before, "What does she like?")) == ["Anna", "Graz"]
         assert phrases.names(talk(*before, "Does Tom like her?")) == ["Tom", "Anna", "Graz"]
+        found = phrases.names(talk("Thank you. Tell me of Ada. Short news: Ben came."))
+        assert found == ["Ada", "Ben"]
         found = phrases.names(talk(*before, "Please recommend sturdy waterproof boots."))
         assert found == []
 
