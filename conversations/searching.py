@@ -57,7 +57,7 @@ def search(
 
 
 def _messages(user: User, query: str, since: datetime | None, until: datetime | None) -> list[Hit]:
-    best = sorted(_ranked(user, query, since, until), reverse=True)[:SEARCH_MESSAGES]
+    best = sorted(ranked(user, query, since, until), reverse=True)[:SEARCH_MESSAGES]
     ids = [pk for _, _, pk in best]
     highlight = SearchHeadline(
         "text",
@@ -74,7 +74,7 @@ def _messages(user: User, query: str, since: datetime | None, until: datetime | 
     return [Hit(message=row, highlight=row.highlight) for row in found]
 
 
-def _ranked(
+def ranked(
     user: User, query: str, since: datetime | None, until: datetime | None
 ) -> list[tuple[float, int, UUID]]:
     """Rank, position and id of the newest messages that answer it, SEARCH_CANDIDATES at most."""
