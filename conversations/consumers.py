@@ -102,6 +102,7 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
         assert self.reader is not None  # noqa: S101 (set before the task starts)
         try:
             await _wait(self.spoken_to, FIRST_FRAME_S)
+            looked_at = time.monotonic()
             while True:
                 self.news.clear()
                 after = self.seen
@@ -112,7 +113,10 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
                     self.seen = after = event.id
                     if not await self._told({"id": event.id, **event.payload}):
                         return
-                if not found and not await _wait(self.news, NUDGE_LOST_S):
+                if not found:
+                    await _wait(self.news, NUDGE_LOST_S)
+                if time.monotonic() - looked_at >= NUDGE_LOST_S:  # however much there was to tell
+                    looked_at = time.monotonic()
                     # A nudge may be lost with Redis, and the layer forgets its members in a day.
                     await self.channel_layer.group_add(
                         stream.group(self.user_id), self.channel_name
@@ -174,8 +178,8 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
     def _ended(self) -> int:
         """Why this socket must close, as its code; 0 while the sign-in that opened it is good.
 
-        After the end of other sessions a page dials again: with the session that was kept it is
-        let in, with another it hears that it is signed out.
+        After the end of its session a page dials again: with the session that was kept, or made
+        anew, it is let in, with none it hears that it is signed out.
         """
         token = self.scope.get("token")
         if token is not None:
@@ -183,6 +187,9 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
         user = accounts.user(self.user_id)
         if not user.is_active:
             return SIGNED_OUT
+        session = self.scope["session"]
+        if not session.exists(session.session_key):
+            return COME_AGAIN
         is_same = constant_time_compare(self.session_hash, user.get_session_auth_hash())
         return 0 if is_same else COME_AGAIN
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.test import Client
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -166,6 +167,22 @@ class TestWho:
         line.say("Hello")
         assert closed_with(line) == closed_with(silent) == 1012
         assert not Message.objects.for_user(alice).exists()
+
+    def test_a_page_that_signed_out_hears_nothing_more_however_much_is_said(
+        self, dial, alice, live_mira, monkeypatch
+    ):
+        monkeypatch.setattr("conversations.consumers.NUDGE_LOST_S", 0.5)
+        line, other = dial(alice, origin=live_mira), dial(alice)
+        line.send("resume", after="0")
+        signed_in = Session.objects.get()
+        signed_in.delete()
+        heard_until = time.monotonic() + 10
+        with pytest.raises(ConnectionClosed) as closed:
+            while time.monotonic() < heard_until:
+                stream.publish(alice.pk, Event(type="notice", turn_id=None, body={"text": "Hi"}))
+                line.next()
+        assert closed.value.rcvd.code == 1012
+        assert other.next()["text"] == "Hi"
 
 
 class TestEvents:
