@@ -10,7 +10,7 @@ from uuid import UUID
 from conversations.models import ToolCall
 from conversations.prompt import Composed
 from conversations.types import Prepared
-from memory.types import OpenQuestion
+from memory.types import OpenQuestion, Recalled
 from mira_site.llm.types import Usage
 
 OUTPUT_LIMIT = "max_tokens"  # the provider's word for an answer that met its limit
@@ -29,6 +29,7 @@ class Draft:
     was_too_long: bool = False  # the prompt, for the model
     open_question: OpenQuestion | None = None
     prepared: Prepared | None = None
+    surfaced: list[Recalled] | None = None  # None until they are kept
     composed: Composed | None = None
     counted_tokens: int = 0  # of the first request, by the provider
     started: float = field(default_factory=time.perf_counter)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import structlog
 from django.utils import timezone
@@ -19,7 +20,7 @@ from conversations.types import Prepared, TurnContext
 from memory.types import SourceMessage
 from mira_site.accounts.models import User
 from mira_site.errors import LLMCapReached, LLMContextTooLong, LLMUnavailable
-from mira_site.llm.types import ChatMessage, Effort, TextDelta, ThinkingDelta, Usage
+from mira_site.llm.types import ChatMessage, Effort, RequestSent, TextDelta, ThinkingDelta, Usage
 from toolbox.types import ToolContext
 
 log = structlog.get_logger(__name__)
@@ -49,25 +50,27 @@ def stream_reply(
     context: TurnContext,
     tools: ToolContext,
     watch: Watch,
+    meanwhile: Callable[[], Iterator[Event]],
 ) -> Iterator[Event]:
     """Text as it comes, in small bundles. Without a single word from the provider: quotes.
+
+    `meanwhile` is what the request need not wait for: it is done as soon as that is on its way,
+    and may be asked for again.
 
     A prompt that is too long for the model is tried in short, twice; then LLMContextTooLong says
     what the person can do.
     """
 
-    def shorten(
-        said: Sequence[ChatMessage], done: Sequence[ChatMessage], tries: int
-    ) -> tool_loop.Messages | None:
-        draft.was_too_long = True
-        return shrinking.shorter(composed, said, done, tries)
-
+    shorten = partial(_shorter, draft, composed)
     bundle = _Bundle(turn)
     try:
         for event in tool_loop.run(
             composed.request, tools, should_stop=watch.should_stop, shorten=shorten
         ):
-            if isinstance(event, TextDelta):
+            if isinstance(event, RequestSent):
+                draft.mark("sent")
+                yield from meanwhile()
+            elif isinstance(event, TextDelta):
                 draft.mark("first_text")
                 draft.say(event.text)
                 yield from bundle.add(event.text)
@@ -83,14 +86,29 @@ def stream_reply(
     except LLMUnavailable as error:
         if draft.text or draft.calls:
             raise
-        log.warning("turn.answered_offline", reason=error.code)
-        is_capped = isinstance(error, LLMCapReached)
-        notice = offline.cap_reached(str(error)) if is_capped else offline.NOT_REACHABLE
-        yield from quote(turn, draft, context, tools.said[0], notice)
+        yield from meanwhile()
+        yield from quote(turn, draft, context, tools.said[0], _why_offline(error))
     except LLMContextTooLong as error:
         by_itself = shrinking.is_message_too_long(composed)
         raise LLMContextTooLong(MESSAGE_TOO_LONG if by_itself else TOO_LONG) from error
     yield from bundle.flush()
+
+
+def _shorter(
+    draft: Draft,
+    composed: Composed,
+    said: Sequence[ChatMessage],
+    done: Sequence[ChatMessage],
+    tries: int,
+) -> tool_loop.Messages | None:
+    draft.was_too_long = True
+    return shrinking.shorter(composed, said, done, tries)
+
+
+def _why_offline(error: LLMUnavailable) -> str:
+    log.warning("turn.answered_offline", reason=error.code)
+    is_capped = isinstance(error, LLMCapReached)
+    return offline.cap_reached(str(error)) if is_capped else offline.NOT_REACHABLE
 
 
 class _Bundle:
@@ -150,7 +168,7 @@ def quote(
     zone = context.now.tzinfo
     assert zone is not None  # noqa: S101 (local_now is aware)
     draft.text = offline.reply(
-        context.surfaced,
+        draft.surfaced or (),
         zone=zone,
         notice=notice,
         kept=remembering.keep_asked(turn.user, asked),

@@ -39,6 +39,7 @@ from conversations.models import (
 from conversations.types import Summary
 from conversations.veil import veil_state as veil_state
 from memory import selectors as memory
+from memory.types import Memory
 from mira_site.accounts.models import User
 from mira_site.errors import BadRequest, EventsUnavailable, NotFound
 
@@ -121,6 +122,14 @@ def came_up(user: User, turn_id: UUID) -> list[UUID]:
     ]
 
 
+def recalled_for(user: User, turn_id: UUID) -> list[Memory]:
+    """The same as memories, as far as they are still there and not archived; without sources."""
+    rows = SurfacedMemory.objects.for_user(user).filter(turn=turn_id).order_by("rank")
+    rows = rows.filter(memory__archived_at__isnull=True).select_related("memory")
+    rows = rows.defer("memory__embedding", "memory__search_vector")
+    return [row.memory for row in rows if row.parts.get("path") != "link"]
+
+
 def segments(user: User) -> QuerySet[Segment]:
     """All segments, newest first, with `message_count`."""
     # Counted for each segment that is shown: a join would count those of the whole thread first.
@@ -145,8 +154,7 @@ def segment(user: User, segment_id: UUID) -> Segment:
 
 def brief(turn: Turn) -> CompactionBrief | None:
     """What tells the older messages of the turn's segment, if they were compacted."""
-    rows = CompactionBrief.objects.for_user(turn.user_id)
-    found: CompactionBrief | None = rows.filter(segment_id=turn.segment_id).first()
+    found: CompactionBrief | None = getattr(turn.segment, "brief", None)
     return found
 
 

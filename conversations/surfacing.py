@@ -54,9 +54,7 @@ def offered(user: User, history: Sequence[Message]) -> list[Memory]:
     """
     newest = history[-1].turn_id
     earlier = [one.turn_id for one in history if one.turn_id not in (None, newest)]
-    ids = selectors.came_up(user, earlier[-1]) if earlier else []
-    rows = {one.pk: one for one in memory.memories(user).filter(pk__in=ids)} if ids else {}
-    return [rows[memory_id] for memory_id in ids if memory_id in rows]
+    return selectors.recalled_for(user, earlier[-1]) if earlier else []
 
 
 def kept(

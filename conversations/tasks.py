@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 @shared_task(base=UserTask)
 def run_turn(user_id: str, turn_id: str) -> None:
     """Answer a turn. Never retried by itself: the person decides."""
-    answered = turn.run(user=accounts.user(user_id), turn_id=UUID(turn_id))
+    answered = turn.run(user_id=UUID(user_id), turn_id=UUID(turn_id))
     if answered is not None:
         _follow_up(answered)
 

@@ -104,18 +104,17 @@ def lock_turn(user: User, turn_id: UUID) -> Turn:
     return turn
 
 
-def claim_turn(user: User, turn_id: UUID, *, at: datetime) -> Turn | None:
+def claim_turn(user_id: UUID, turn_id: UUID, *, at: datetime) -> Turn | None:
     """Take a queued turn to run it; None if somebody else has it or it was stopped."""
     claimed = (
-        Turn.objects.for_user(user)
+        Turn.objects.for_user(user_id)
         .filter(pk=turn_id, status=Turn.Status.QUEUED)
         .update(status=Turn.Status.RUNNING, started_at=at, heartbeat_at=at)
     )
     if not claimed:
         return None
-    turn: Turn = (
-        Turn.objects.for_user(user).select_related("thread", "segment", "user").get(pk=turn_id)
-    )
+    rows = Turn.objects.for_user(user_id).select_related("user", "segment__brief")
+    turn: Turn = rows.get(pk=turn_id)
     return turn
 
 
@@ -126,7 +125,8 @@ def store_surfaced(turn: Turn, recalled: Sequence[Recalled]) -> list[Recalled]:
     Returns those that are still there: one may have been forgotten since it was recalled. Their
     rows are locked, so none is forgotten between the look and the write.
     """
-    SurfacedMemory.objects.for_user(turn.user_id).filter(turn=turn).delete()
+    if turn.attempt > 1:
+        SurfacedMemory.objects.for_user(turn.user_id).filter(turn=turn).delete()
     ids = [item.id for item in presenting.in_front(recalled)]
     rows = memory.memories(turn.user, archived=None).filter(pk__in=ids)
     locked = rows.prefetch_related(None).order_by("pk").select_for_update(no_key=True)

@@ -24,6 +24,7 @@ from mira_site.llm.types import (
     ChatMessage,
     Finished,
     ModelRequest,
+    RequestSent,
     StreamEvent,
     Text,
     TextDelta,
@@ -68,7 +69,7 @@ class Ended:
         return self.stop_reason == "stopped"
 
 
-LoopEvent = TextDelta | ThinkingDelta | CallStarted | CallFinished | Usage | Ended
+LoopEvent = RequestSent | TextDelta | ThinkingDelta | CallStarted | CallFinished | Usage | Ended
 # What was said before the turn's own steps, these steps, and how often that was too long already:
 # the same in short, or None where it cannot be made shorter.
 Messages = tuple[Sequence[ChatMessage], Sequence[ChatMessage]]
@@ -135,7 +136,7 @@ class _Loop:
 
     # --- The model ----------------------------------------------------------------------------
 
-    def _step(self) -> Generator[TextDelta | ThinkingDelta, None, Finished]:
+    def _step(self) -> Generator[RequestSent | TextDelta | ThinkingDelta, None, Finished]:
         while True:
             step = replace(
                 self.request,
@@ -261,7 +262,7 @@ class _Loop:
 
 def _streamed(
     request: ModelRequest, should_stop: Callable[[], bool], *, apart: bool
-) -> Generator[TextDelta | ThinkingDelta, None, Finished]:
+) -> Generator[RequestSent | TextDelta | ThinkingDelta, None, Finished]:
     """One step. `apart`: something was said before, so its text begins a paragraph."""
     for event in _opened(request, should_stop):
         if isinstance(event, TextDelta):
@@ -269,7 +270,7 @@ def _streamed(
                 yield TextDelta(text=PARAGRAPH)
             apart = False
             yield event
-        elif isinstance(event, ThinkingDelta):
+        elif isinstance(event, RequestSent | ThinkingDelta):
             yield event
         elif isinstance(event, Finished):
             return event
@@ -283,7 +284,7 @@ def _opened(request: ModelRequest, should_stop: Callable[[], bool]) -> Iterator[
     has_begun = False
     try:
         for event in client.stream(request, should_stop=should_stop):
-            has_begun = True
+            has_begun = not isinstance(event, RequestSent)
             yield event
     except LLMRefused as error:
         is_other = has_begun or isinstance(error, LLMBadKey | LLMContextTooLong)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -39,7 +40,6 @@ from conversations.models import Message, Turn
 from conversations.types import Prepared
 from memory import services as memory
 from memory.types import Recalled, SourceMessage
-from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable, MiraError
 from mira_site.llm import budget, client
 from mira_site.llm.usage import calls_for
@@ -61,9 +61,9 @@ class Answered:
     was_too_long: bool
 
 
-def run(*, user: User, turn_id: UUID) -> Answered | None:
+def run(*, user_id: UUID, turn_id: UUID) -> Answered | None:
     """Answer a queued turn; the turn as it ended. None if it was taken or stopped meanwhile."""
-    turn = threads.claim_turn(user, turn_id, at=timezone.now())
+    turn = threads.claim_turn(user_id, turn_id, at=timezone.now())
     if turn is None:
         return None
     draft = Draft()
@@ -73,7 +73,7 @@ def run(*, user: User, turn_id: UUID) -> Answered | None:
         Watch(turn) as watch,
     ):
         for event in _guarded(turn, draft, watch):
-            stream.publish(user.pk, event)
+            stream.publish(user_id, event)
         draft.mark("ended")
         queued = turn.started_at - turn.queued_at if turn.started_at else timedelta()
         log.info(
@@ -142,12 +142,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     draft.mark("prepared")
     recalled = _recall(turn, prepared, now)
     draft.mark("recalled")
-    recalled = threads.store_surfaced(turn, recalled)
-    yield Event(
-        type=events.CONTEXT_READY,
-        turn_id=str(turn.pk),
-        body={"surfaced": presenting.recalled(recalled)},
-    )
+    meanwhile = partial(_in_front, turn, draft, recalled)
     context = situation.gather(turn, history, recalled, prepared, told, now=now)
     draft.open_question = context.open_question
     asked = _said(history[-1])
@@ -169,8 +164,9 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
             is_off_record=turn.is_off_record,
             lowest_read=file_blocks.read_class(composed.window),
         )
-        yield from replying.stream_reply(turn, draft, composed, context, tools, watch)
+        yield from replying.stream_reply(turn, draft, composed, context, tools, watch, meanwhile)
     else:
+        yield from meanwhile()
         yield from replying.quote(turn, draft, context, asked, offline.NOT_CONFIGURED)
     if not draft.text.strip() and not draft.is_stopped:
         yield from _failed(turn, draft, "empty_reply", EMPTY_DETAIL)
@@ -188,6 +184,14 @@ def _recall(turn: Turn, prepared: Prepared, now: datetime) -> list[Recalled]:
     except EmbeddingsUnavailable:
         log.warning("step.skipped", step="recall")
         return []
+
+
+def _in_front(turn: Turn, draft: Draft, recalled: Sequence[Recalled]) -> Iterator[Event]:
+    """Keep and tell, once, which memories are in front of MIRA."""
+    if draft.surfaced is None:
+        draft.surfaced = threads.store_surfaced(turn, recalled)
+        body = {"surfaced": presenting.recalled(draft.surfaced)}
+        yield Event(type=events.CONTEXT_READY, turn_id=str(turn.pk), body=body)
 
 
 def _said(asked: Message) -> SourceMessage:

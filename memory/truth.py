@@ -369,6 +369,9 @@ def question_of_the_day(user: User, *, today: date, now: datetime) -> Conflict |
     None if there is none, or one was asked about already on this day of the person's. Reading it
     changes nothing; `mark_asked` does, once it stood before MIRA in an answered turn.
     """
+    # Nearly always there is none, and to look whose sides may be seen takes several times longer.
+    if not Conflict.objects.for_user(user).filter(status=Conflict.Status.OPEN).exists():
+        return None
     waiting = open_conflicts(user, now=now)
     found = waiting.order_by(F("asked_at").asc(nulls_first=True), "created_at", "id").first()
     if found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -73,13 +74,21 @@ class Tool:
 
     @property
     def schema(self) -> Mapping[str, object]:
-        """The arguments as JSON schema; titles and the class's docstring say nothing to a model."""
-        schema = self.arguments.model_json_schema()
-        schema.pop("title", None)
-        schema.pop("description", None)
-        for one in schema.get("properties", {}).values():
-            one.pop("title", None)
-        return schema
+        return _schema(self.arguments)
+
+
+@lru_cache(maxsize=128)
+def _schema(arguments: type[BaseModel]) -> Mapping[str, object]:
+    """The arguments as JSON schema; titles and the class's docstring say nothing to a model.
+
+    It takes milliseconds to make, and every turn names every tool.
+    """
+    schema = arguments.model_json_schema()
+    schema.pop("title", None)
+    schema.pop("description", None)
+    for one in schema.get("properties", {}).values():
+        one.pop("title", None)
+    return schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

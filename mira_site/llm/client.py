@@ -36,7 +36,7 @@ from mira_site.errors import (
 from mira_site.llm import budget, choices, constants, interruption, keys, usage, wire
 from mira_site.llm.assembly import Assembler, RawEvent
 from mira_site.llm.models import ModelCall
-from mira_site.llm.types import Finished, ModelRequest, StreamEvent, Tier
+from mira_site.llm.types import Finished, ModelRequest, RequestSent, StreamEvent, Tier
 
 log = structlog.get_logger(__name__)
 BAD_KEY = "The model's provider does not accept the key: check ANTHROPIC_API_KEY."
@@ -90,16 +90,18 @@ def stream(
     Raises LLMUnavailable (LLMRateLimited, LLMOverloaded, LLMCapReached) or LLMRefused (LLMBadKey,
     LLMContextTooLong); tries again by itself only while nothing has been yielded.
     """
-    chosen = choices.in_scope()
-    budget.check(request.tier, chosen, is_under_way=usage.reply_is_under_way())
+    asker = usage.asker()
+    budget.check(request.tier, asker.chosen, is_under_way=usage.reply_is_under_way())
     if request.tier is Tier.REPLY:
         usage.note_reply()
-    own_key = keys.in_scope()
-    model = choices.model_for(request.tier, chosen)
-    call = _Call(request, should_stop, model=model, own_key=own_key)
+    model = choices.model_for(request.tier, asker.chosen)
+    call = _Call(request, should_stop, model=model, own_key=asker.key)
     outcome = ModelCall.Outcome.FAILED
     try:
-        yield from call.events()
+        for event in call.events():
+            if isinstance(event, RequestSent):
+                usage.write_held()
+            yield event
         finished = call.finished()
         outcome = ModelCall.Outcome.STOPPED if call.was_stopped else ModelCall.Outcome.OK
     except GeneratorExit:
@@ -187,6 +189,9 @@ class _Call:
         )
         with _our_errors(self.request.job, is_own_key=bool(self._own_key)):
             for event in self._raw_events(body):
+                if event is None:
+                    yield RequestSent()
+                    continue
                 yield from self._answer.feed(event)
                 if self._answer.is_complete:
                     # The rest of the body is read on, so that the connection can serve again,
@@ -196,7 +201,8 @@ class _Call:
         if not (self._answer.is_complete or self.was_stopped):
             raise LLMUnavailable("The model's answer broke off. Try again.")
 
-    def _raw_events(self, body: wire.JSONObject) -> Iterator[RawEvent]:
+    def _raw_events(self, body: wire.JSONObject) -> Iterator[RawEvent | None]:
+        """What comes; before it None, where the caller need not wait for the connection."""
         connect = partial(
             _Events,
             body,

@@ -60,16 +60,17 @@ class _Reader(threading.Thread, Generic[Item]):
 
 def read(
     connect: Callable[[], Source[Item]], *, should_stop: Callable[[], bool], poll_s: float
-) -> Iterator[Item]:
-    """What the source brings, until it ends or `should_stop`; errors of the source come through.
+) -> Iterator[Item | None]:
+    """None, while the source is being opened; then what it brings, until it ends or `should_stop`.
 
-    `should_stop` is asked in the caller's thread, where its database connection and its context
-    are: after each item, and every `poll_s` while none comes.
+    Errors of the source come through. `should_stop` is asked in the caller's thread, where its
+    database connection and its context are: after each item, and every `poll_s` while none comes.
     """
     reader = _Reader(connect)
     reader.start()
     has_ended = False
     try:
+        yield None
         while not should_stop():
             try:
                 got = reader.items.get(timeout=poll_s)

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Generic, NoReturn, TypeVar
 
 import structlog
@@ -142,18 +143,13 @@ class Job(Generic[Answer]):
             # Fast jobs run every turn, within the life of the provider's cache.
             system=(SystemSection(text=f"{system}\n\n{order}", cached=is_fast),),
             messages=(ChatMessage(role="user", content=user),),
-            tools=(self._tool(),),
+            tools=(_tool(self.name, self.answer),),
             forced_tool=self.name,
             max_tokens=self.max_tokens,
             thinking=ThinkingMode.OFF if is_fast else ThinkingMode.DEFAULT,
             deadline_s=self.deadline_s or (constants.FAST_DEADLINE_S if is_fast else None),
             tries=self.tries or (constants.FAST_TRIES if is_fast else constants.MAX_TRIES),
         )
-
-    def _tool(self) -> ToolSpec:
-        schema = self.answer.model_json_schema()
-        description = schema.pop("description", None) or "Gives the answer to the question."
-        return ToolSpec(name=self.name, description=description, input_schema=schema)
 
     def _read(self, finished: Finished) -> Answer:
         """The answer, checked. Raises ModelOutputError that tells the model what to do better."""
@@ -168,6 +164,14 @@ class Job(Generic[Answer]):
             return self.answer.model_validate(given)
         except ValidationError as error:
             raise ModelOutputError(_problems(error)) from error
+
+
+@lru_cache(maxsize=128)
+def _tool(name: str, answer: type[BaseModel]) -> ToolSpec:
+    """The tool whose arguments are the answer; its schema takes milliseconds to make."""
+    schema = answer.model_json_schema()
+    description = schema.pop("description", None) or "Gives the answer to the question."
+    return ToolSpec(name=name, description=description, input_schema=schema)
 
 
 def _given(finished: Finished, name: str) -> Mapping[str, Any]:

@@ -172,6 +172,14 @@ class ModelRequest:
 # --- What a stream brings ---------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class RequestSent:
+    """The request is on its way, and nothing has come yet: time for what need not precede it.
+
+    It comes again with each try.
+    """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
     text: str
@@ -219,7 +227,9 @@ class Finished:
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 
-StreamEvent = TextDelta | ThinkingDelta | ToolCallStarted | ToolCallFinished | Finished
+StreamEvent = (
+    RequestSent | TextDelta | ThinkingDelta | ToolCallStarted | ToolCallFinished | Finished
+)
 
 
 def text_of(content: Sequence[Block]) -> str:

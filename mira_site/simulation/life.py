@@ -155,7 +155,7 @@ def _say(user: User, text: str, *, at: datetime) -> str:
     """What MIRA answers. Where the commit has not started the turn already, it is started here."""
     with time_machine.travel(at, tick=True):
         asked = services.accept_message(user=user, text=text, client_id=uuid.uuid4())
-        turn.run(user=user, turn_id=asked.pk)
+        turn.run(user_id=user.pk, turn_id=asked.pk)
     ended = Turn.objects.for_user(user).get(pk=asked.pk)
     if ended.status != Turn.Status.DONE:
         raise RuntimeError(f"A turn ended as {ended.status}: {ended.error_code}.")

@@ -32,7 +32,7 @@ def tell(user: User, text: str = "Good morning.", *, at: datetime | None = None)
 
 def answer(asked: Turn) -> Turn:
     """The turn after a worker has run it."""
-    turn.run(user=asked.user, turn_id=asked.pk)
+    turn.run(user_id=asked.user_id, turn_id=asked.pk)
     return Turn.objects.for_user(asked.user_id).select_related("segment", "user").get(pk=asked.pk)
 
 

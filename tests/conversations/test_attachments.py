@@ -278,7 +278,10 @@ class TestOnTheWire:
         assert blocks[-2]["text"] == (
             f'<attachment name="2.txt" type="text/plain" not_shown="{file_blocks.TOO_MUCH}"/>'
         )
-        assert file_blocks.cost_tokens(selectors.history(tell(me), None)[0]) <= FILES_BUDGET_TOKENS + 300
+        assert (
+            file_blocks.cost_tokens(selectors.history(tell(me), None)[0])
+            <= FILES_BUDGET_TOKENS + 300
+        )
 
     def test_a_file_that_the_provider_refuses_does_not_silence_the_thread(self, me, fake_anthropic):
         fake_anthropic.on("reply").fails(400, times=1).says("I could not look into it.")

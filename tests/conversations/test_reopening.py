@@ -49,7 +49,8 @@ class TestWrappingUp:
     def test_the_beat_finds_a_wish_whose_worker_was_killed(self, me, lazily):
         asked = tell(me, "I live in Graz.")
         services.collapse_now(user=me)
-        turn.run(user=me, turn_id=asked.pk)  # and the worker is gone before it looks for the wish
+        # And the worker is gone before it looks for the wish.
+        turn.run(user_id=me.pk, turn_id=asked.pk)
         with isolation.all_users("a test of reopening"):
             assert collapse.due(at=timezone.now()) == [(me.pk, asked.segment_id)]
         tasks.collapse_due_segments()

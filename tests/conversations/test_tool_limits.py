@@ -216,7 +216,7 @@ class TestStops:
 
             def work() -> None:
                 with isolation.acting_as(alice.pk):
-                    turn.run(user=alice, turn_id=asked.pk)
+                    turn.run(user_id=alice.pk, turn_id=asked.pk)
                 connection.close()
 
             worker = threading.Thread(target=work)
@@ -242,7 +242,7 @@ class TestStops:
         fake.on("reply").says("Here I am.")
         with isolation.acting_as(alice.pk):
             asked = services.accept_message(user=alice, text="Go on.", client_id=uuid.uuid4())
-            turn.run(user=alice, turn_id=asked.pk)
+            turn.run(user_id=alice.pk, turn_id=asked.pk)
             ended = Turn.objects.for_user(alice).get(pk=asked.pk)
             assert (ended.status, reply(ended)) == (Turn.Status.DONE, "Here I am.")
         return fake.seen("reply")[-1].json["messages"]

@@ -337,7 +337,7 @@ class TestStop:
 
             def work() -> None:
                 with isolation.acting_as(alice.pk):
-                    turn.run(user=alice, turn_id=asked.pk)
+                    turn.run(user_id=alice.pk, turn_id=asked.pk)
                 connection.close()
 
             worker = threading.Thread(target=work)

@@ -326,7 +326,7 @@ class TestStopping:
     def test_a_stop_between_words_keeps_what_was_said(self, fake_anthropic: FakeAnthropic):
         fake_anthropic.on("reply").streams([f"{n} " for n in range(100)], delay_s=0.05)
         got: list[StreamEvent] = []
-        collect(got, question(), should_stop=lambda: len(got) == 3)
+        collect(got, question(), should_stop=lambda: len(got) == 4)
         finished = got[-1]
         assert isinstance(finished, Finished)
         assert (finished.text, finished.stop_reason) == ("0 1 2 ", "stopped")

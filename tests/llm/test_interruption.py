@@ -31,14 +31,15 @@ def never() -> bool:
 
 def test_everything_the_source_brings_comes_in_order():
     source = Numbers(500, ends=True)
-    assert list(interruption.read(lambda: source, should_stop=never, poll_s=1)) == [*range(500)]
+    got = list(interruption.read(lambda: source, should_stop=never, poll_s=1))
+    assert got == [None, *range(500)]
     assert not source.was_aborted.is_set()
 
 
 def test_an_error_of_the_source_is_raised_where_it_is_read():
     source = Numbers(2, then=KeyError("index"))
     reading = interruption.read(lambda: source, should_stop=never, poll_s=1)
-    assert [next(reading), next(reading)] == [0, 1]
+    assert [next(reading), next(reading), next(reading)] == [None, 0, 1]
     with pytest.raises(KeyError):
         next(reading)
 
@@ -57,7 +58,7 @@ def test_a_silent_source_is_left_when_it_should_stop():
     got = list(
         interruption.read(lambda: source, should_stop=lambda: time.monotonic() > until, poll_s=0.02)
     )
-    assert got == [0]
+    assert got == [None, 0]
     assert source.was_aborted.is_set()
 
 
@@ -69,7 +70,8 @@ def test_a_source_that_opens_too_late_is_aborted():
         return source
 
     asked = iter([False, True])
-    assert list(interruption.read(connect, should_stop=lambda: next(asked), poll_s=0.01)) == []
+    reading = interruption.read(connect, should_stop=lambda: next(asked), poll_s=0.01)
+    assert list(reading) == [None]
     opened.set()
     assert source.was_aborted.wait(2)
 
