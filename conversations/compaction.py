@@ -37,7 +37,7 @@ from mira_site.accounts.models import User
 from mira_site.errors import WorkLeftDue
 from mira_site.llm.jobs import Job, leave_due
 from mira_site.llm.types import Tier
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes, quoted
 
 log = structlog.get_logger(__name__)
 
@@ -246,7 +246,7 @@ def _transcript(user: User, messages: Sequence[Message]) -> str:
 
 def _used(call: ToolCall) -> str:
     result = quoted(ledger.cut(call.result, RESULT_CHARS))
-    return f'<tool name="{quoted(call.name)}">{result}</tool>'
+    return f'<tool name="{in_quotes(call.name)}">{result}</tool>'
 
 
 def forget(user: User, segment_ids: Sequence[UUID]) -> int:

@@ -17,7 +17,7 @@ from conversations.models import Attachment, AttachmentBody, Message
 from memory.types import Trust
 from mira_site import tokens
 from mira_site.llm import types as llm
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes, quoted
 
 FRAME_TOKENS = 60  # of the element around a file
 KINDS = {PDF: "PDF", CSV: "CSV table", JSON: "JSON", DOCX: "Word document", XLSX: "Excel workbook"}
@@ -63,7 +63,7 @@ def mention(message: Message) -> str:
 def first_lines(message: Message) -> str:
     """The files as a summary is told of them: name, kind, and how their text begins."""
     return "\n".join(
-        f'<attached name="{_attribute(row.name)}" type="{kind(row)}">{_beginning(row)}</attached>'
+        f'<attached name="{in_quotes(row.name)}" type="{kind(row)}">{_beginning(row)}</attached>'
         for row in _attached(message)
     )
 
@@ -142,7 +142,7 @@ def _frame(row: Attachment) -> int:
 
 
 def _blocks(row: Attachment, why_not: str) -> Iterator[llm.Block]:
-    label = f'name="{_attribute(row.name)}" type="{row.media_type}"'
+    label = f'name="{in_quotes(row.name)}" type="{row.media_type}"'
     if row.pages:
         label += f' pages="{row.pages}"'
     if why_not:
@@ -168,7 +168,3 @@ def _beginning(row: Attachment) -> str:
         return ""
     text = " ".join(row.body.text[: 2 * FILE_FIRST_CHARS].split())
     return quoted(text[:FILE_FIRST_CHARS])
-
-
-def _attribute(text: str) -> str:
-    return quoted(text).replace('"', "&quot;")

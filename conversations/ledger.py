@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from conversations import file_blocks
 from conversations.constants import SUMMARY_MAX_CHARS
 from conversations.models import Message, ToolCall
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes, quoted
 
 COMMITMENTS_MAX = 5  # spec cognition 2.2
 ACTIVITIES_MAX = 8  # spec cognition 2.2
@@ -98,7 +98,7 @@ def _ledger(names: dict[str, Message]) -> str:
         calls = list(message.turn.tool_calls.all()) if message.turn else []
         used = ", ".join(dict.fromkeys(call.name for call in calls)) or "none observed"
         made += [
-            f'<promise in="{name}" tools_in_that_turn="{quoted(used)}">{quoted(one)}</promise>'
+            f'<promise in="{name}" tools_in_that_turn="{in_quotes(used)}">{quoted(one)}</promise>'
             for one in promises(message.text)
         ]
         done += [_activity(name, call) for call in calls]
@@ -118,7 +118,7 @@ def _activity(name: str, call: ToolCall) -> str:
     result = cut(call.result, ACTIVITY_CHARS) or "nothing"
     outcome = "failed" if call.is_error else "done"
     return (
-        f'<call in="{name}" tool="{quoted(call.name)}" outcome="{outcome}">'
+        f'<call in="{name}" tool="{in_quotes(call.name)}" outcome="{outcome}">'
         f"<input>{quoted(given)}</input><result>{quoted(result)}</result></call>"
     )
 

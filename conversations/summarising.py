@@ -16,7 +16,7 @@ from mira_site.accounts.models import User
 from mira_site.errors import Conflict
 from mira_site.llm.jobs import Job
 from mira_site.llm.types import Tier
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes, quoted
 
 COMPLEXITIES = (0.5, 1.0, 2.0, 3.0)
 TITLE_MAX = 200
@@ -110,7 +110,7 @@ def meaning(title: str, trace: str) -> str:
 def transcript(messages: Sequence[Message], *, name: str) -> str:
     """Who said what, escaped. A very long one loses its middle and says so."""
     parts = [
-        f'<said by="{quoted(name) if message.role == Message.Role.USER else "MIRA"}">'
+        f'<said by="{in_quotes(name) if message.role == Message.Role.USER else "MIRA"}">'
         f"{quoted(message.text)}{file_blocks.first_lines(message)}</said>"
         for message in messages
     ]
@@ -122,6 +122,6 @@ def _earlier(user: User, segment: Segment) -> str:
     if not summaries:
         return "This is the first part of the conversation."
     return "\n".join(
-        f'<trace title="{quoted(summary.title)}">{quoted(summary.trace)}</trace>'
+        f'<trace title="{in_quotes(summary.title)}">{quoted(summary.trace)}</trace>'
         for summary in summaries
     )

@@ -102,7 +102,11 @@ def lift(user: User, *, at: datetime) -> bool:
 
 
 def settle(user: User, *, at: datetime) -> None:
-    """Lift the veil if its hour is over, and erase what an earlier lifting had to leave."""
+    """Lift the veil if its hour is over, and erase what an earlier lifting had to leave.
+
+    Runs after each answer under it, in the process that answered and keeps what it looked for.
+    """
+    embeddings.forget_queries()
     with transaction.atomic():
         thread = threads.lock_thread(user)
         veil = drawn(user)

@@ -39,6 +39,7 @@ from memory.models import (
 )
 from memory.quoting import meaning
 from memory.types import Forgotten, SourceRef, Touched
+from mira_site import embeddings
 from mira_site.accounts.models import User
 from mira_site.errors import NotFound
 
@@ -86,6 +87,7 @@ def forget(user: User, memory_ids: Collection[UUID], *, at: datetime) -> ForgetR
         },
     )
     telling.deleted(user, doomed | merged, receipt)
+    transaction.on_commit(embeddings.forget_queries, robust=True)
     log.info("memories.forgotten", receipt=receipt.short_id, memories=len(doomed))
     return receipt
 

@@ -37,7 +37,7 @@ from memory.types import CausalNode, ContextItem, MemoryView, RecallContext, Tru
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
 from mira_site.errors import NotFound
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes, quoted
 
 WINGS_SHOWN = 20  # spec recall 5.7
 PAST = ' past="yes"'
@@ -243,12 +243,12 @@ def when(user: User, asked: Timeline, *, now: datetime) -> Answer:
     zone = accounts.zone(user)
     lines = [
         f'<memory id="{entry.id}" said_at="{entry.said_at.astimezone(zone):%Y-%m-%d %H:%M}" '
-        f'type="{entry.type}" room="{quoted(entry.room)}"'
+        f'type="{entry.type}" room="{in_quotes(entry.room)}"'
         f"{SUSPECT if entry.reads_like_an_instruction else ''}>{quoted(entry.summary)}</memory>"
         for entry in entries
     ]
     more = [f"next_cursor: {page.next_cursor}"] if page.next_cursor else []
-    opening = f'<timeline wing="{quoted(asked.wing)}">'
+    opening = f'<timeline wing="{in_quotes(asked.wing)}">'
     text = "\n".join([IS_DATA, opening, *lines, "</timeline>", *more])
     return Answer(text=text, result=result)
 

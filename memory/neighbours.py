@@ -19,7 +19,7 @@ from memory.types import MemoryView, SourceMessage
 from mira_site import embeddings
 from mira_site.accounts.models import User
 from mira_site.errors import EmbeddingsUnavailable
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes, quoted
 
 
 def near(user: User, messages: Sequence[SourceMessage], *, now: datetime) -> list[MemoryView]:
@@ -52,7 +52,7 @@ def by_short_id(known: Sequence[MemoryView]) -> Mapping[str, UUID]:
 
 def _element(one: MemoryView, zone: ZoneInfo) -> str:
     said_at = one.sources[-1].said_at if one.sources else one.created_at
-    origin = f' origin="{quoted(one.origin)}"' if one.origin else ""
+    origin = f' origin="{in_quotes(one.origin)}"' if one.origin else ""
     opening = f'<memory id="{short_ids.short(one.id)}" said_on="{day(said_at, zone)}"{origin}>'
     return f"{opening}{quoted(one.text)}</memory>"
 

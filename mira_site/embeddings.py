@@ -206,8 +206,10 @@ def _tokenizer() -> tokenizers.Tokenizer:
 
 
 def forget_queries() -> None:
-    """Drop the vectors that are kept."""
+    """Drop the vectors that this process keeps, and the texts they are kept by."""
     read_queries.cache_clear()
+    with _lately_lock:
+        _lately.clear()
 
 
 def warm(*, after_s: float = 0.0) -> None:

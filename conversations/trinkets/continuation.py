@@ -10,7 +10,7 @@ from conversations.models import Message
 from conversations.passages import plain_text
 from conversations.trinkets.base import Slot, trinket
 from conversations.types import Summary, TurnContext
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes, quoted
 
 
 @trinket("continuation", slot=Slot.SEGMENT, order=20)
@@ -42,7 +42,7 @@ def as_told(element: str, one: Summary, text: str, zone: tzinfo | None) -> str:
         f'<{element} id="seg_{one.segment_id.hex[:8]}" '
         f'from="{one.opened_at.astimezone(zone):%A, %d %B %Y, %H:%M}" '
         f'to="{one.last_message_at.astimezone(zone):%d %B %Y, %H:%M}" '
-        f'title="{quoted(one.title)}">\n{quoted(text)}\n</{element}>'
+        f'title="{in_quotes(one.title)}">\n{quoted(text)}\n</{element}>'
     )
 
 

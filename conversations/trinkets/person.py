@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from conversations.trinkets.base import Slot, trinket
 from conversations.types import TurnContext
-from mira_site.prompts import quoted
+from mira_site.prompts import in_quotes
 
 
 @trinket("person", slot=Slot.SEGMENT, order=10)
 def person(turn: TurnContext) -> str:
-    return f'<person name="{quoted(turn.person.name)}" timezone="{quoted(turn.person.timezone)}"/>'
+    return f'<person name="{in_quotes(turn.person.name)}" timezone="{in_quotes(turn.person.timezone)}"/>'

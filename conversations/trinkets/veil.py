@@ -6,10 +6,10 @@ from conversations.trinkets.base import Slot, trinket
 from conversations.types import TurnContext
 
 OFF_THE_RECORD = (
-    "The person speaks off the record. What is said now is remembered by nobody and is erased "
-    "within the hour; you can look things up and store nothing. Answer as you always do, promise "
-    "no later return to it, and if they ask you to remember something, say that it takes being "
-    "back on the record."
+    "The person speaks off the record. What is said now is remembered by nobody and is erased an "
+    "hour after its last word at the latest; you can look things up and store nothing. Answer as "
+    "you always do, promise no later return to it, and if they ask you to remember something, say "
+    "that it takes being back on the record."
 )
 
 

@@ -23,7 +23,7 @@ from conversations.models import (
     Veil,
 )
 from memory.models import Extraction, Memory, MemoryAccess
-from mira_site import isolation
+from mira_site import embeddings, isolation
 from mira_site.accounts import selectors as accounts
 from mira_site.errors import Conflict, NotFound
 from mira_site.webhooks.models import Delivery
@@ -270,6 +270,13 @@ class TestLifting:
             cursor.execute("SELECT count(*) FROM conversations_attachments")
             assert cursor.fetchone() == (0,)
         assert not Veil.objects.for_user(me).exists()
+
+    def test_the_process_that_answered_does_not_keep_what_it_looked_for(self, me):
+        services.draw_veil(user=me)
+        turn = tell(me, f"Where is {SECRET}?")
+        tasks.run_turn(str(me.pk), str(turn.pk))
+        assert not [text for text in embeddings._lately if SECRET in text]
+        assert embeddings.read_queries.cache_info().currsize == 0
 
     def test_pages_hear_which_messages_are_gone(self, me):
         services.draw_veil(user=me)
