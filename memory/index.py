@@ -64,9 +64,9 @@ class Rows:
     rooms: Integers
     vectors: Vectors
     words: Integers
-    words_of: Places
+    words_of: npt.NDArray[np.int32]
     passages: Vectors
-    passages_of: Places
+    passages_of: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -76,49 +76,60 @@ class Rows:
         """In bytes."""
         return sum(getattr(self, one.name).nbytes for one in fields(self))
 
-    def but(self, ids: Ids) -> Rows:
-        """Those of other memories than these."""
-        stays = ~np.isin(self.ids, ids)
-        place = np.cumsum(stays) - 1
-        words, passages = stays[self.words_of], stays[self.passages_of]
-        return Rows(
-            **{name: getattr(self, name)[stays] for name in _COLUMNS},
-            words=self.words[words],
-            words_of=place[self.words_of[words]],
-            passages=self.passages[passages],
-            passages_of=place[self.passages_of[passages]],
-        )
-
 
 _COLUMNS = tuple(one.name for one in fields(Rows) if one.name.partition("_")[0] not in
                  {"words", "passages"})  # fmt: skip
 
 
-def _joined(parts: Sequence[Rows]) -> Rows:
-    """All rows of the parts, no id of which is in two. Equal rows, equal bytes, whichever parts."""
+def _joined(new: Sequence[Rows], old: Rows, *, changed: Ids) -> Rows:
+    """The new rows, and those of the old ones that have not changed.
+
+    Equal rows make equal bytes, however they came in. What is copied are stretches of rows, of
+    which there are few, as each part is in order: most of it is vectors, and those are large.
+    """
+    parts = [*new, old]
+    starts = np.cumsum([0, *map(len, parts)])
     ids = np.concatenate([one.ids for one in parts])
+    stays = np.ones(len(ids), dtype=np.bool_)
+    if len(old):
+        stays[starts[-2] :] = ~np.isin(old.ids, changed)
     order = np.argsort(ids, kind="stable")
-    place = np.empty_like(order)
+    order = order[stays[order]]
+    stretches = _stretches(order, starts)
+    place = np.full(len(ids), -1, dtype=np.int32)
     place[order] = np.arange(len(order))
-    before = np.concatenate(([0], np.cumsum([len(one) for one in parts])[:-1])).tolist()
 
-    def rows_of(name: str) -> Places:
-        pairs = zip(before, parts, strict=True)
-        found: Places = place[np.concatenate([at + getattr(one, name) for at, one in pairs])]
-        return found
+    def column(name: str) -> Any:
+        columns = [getattr(one, name) for one in parts]
+        return np.concatenate([columns[0][:0], *(columns[part][rows] for part, rows in stretches)])
 
-    def whole(name: str) -> Any:
-        return np.concatenate([getattr(one, name) for one in parts])
+    def beside(name: str) -> tuple[Any, Any]:
+        """Words or passages, and their rows."""
+        of = [place[start:][getattr(one, f"{name}_of")]
+              for start, one in zip(starts[:-1], parts, strict=True)]  # fmt: skip
+        rows = np.concatenate(of)
+        return np.concatenate([getattr(one, name) for one in parts])[rows >= 0], rows[rows >= 0]
 
-    words_of, passages_of = rows_of("words_of"), rows_of("passages_of")
+    words, words_of = beside("words")
+    passages, passages_of = beside("passages")
     by_row = np.argsort(passages_of, kind="stable")
     return Rows(
-        **{name: whole(name)[order] for name in _COLUMNS},
-        words=whole("words"),
+        **{name: column(name) for name in _COLUMNS},
+        words=words,
         words_of=words_of,
-        passages=whole("passages")[by_row],
+        passages=passages[by_row],
         passages_of=passages_of[by_row],
     )
+
+
+def _stretches(order: Places, starts: Places) -> list[tuple[int, slice]]:
+    """Rows in the order wanted as parts, which start there, and rows of each."""
+    part = np.searchsorted(starts, order, side="right") - 1
+    own = order - starts[part]
+    begins = np.flatnonzero((np.diff(own, prepend=-2) != 1) | (np.diff(part, prepend=-1) != 0))
+    ends = np.append(begins[1:], len(order))
+    return [(int(part[begin]), slice(own[begin], own[end - 1] + 1))
+            for begin, end in zip(begins, ends, strict=True)]  # fmt: skip
 
 
 class Index:
@@ -159,7 +170,7 @@ class Index:
         return found
 
     def holding(self, lexeme: str) -> Places:
-        found: Places = self.rows.words_of[self.rows.words == hash(lexeme)]
+        found: Places = self.rows.words_of[self.rows.words == hash(lexeme)].astype(np.intp)
         return found
 
     def rows_of(self, ids: Sequence[UUID]) -> Places:
@@ -299,21 +310,23 @@ SELECT pg_current_snapshot()::text, statement_timestamp(),
            SELECT DISTINCT memory_id FROM memory_changes
            WHERE user_id = %(user)s AND transaction >= pg_snapshot_xmin(%(seen)s::pg_snapshot)
              AND NOT pg_visible_in_snapshot(transaction, %(seen)s::pg_snapshot)
-       ) ELSE ARRAY(SELECT id FROM memory_memories WHERE user_id = %(user)s) END
+       ) ELSE ARRAY(SELECT id FROM memory_memories WHERE user_id = %(user)s ORDER BY id) END
 FROM look
 """
 _VECTOR = (
     "CASE WHEN {of}.embedding_model = %(model)s THEN vector_send({of}.embedding) ELSE %(none)s END"
 )
+# IS NOT DISTINCT FROM: by `=` PostgreSQL takes an index that begins with the user, and walks
+# through all rows of the person to find a few ids.
 _READ = f"""
-SELECT string_agg(packed, ''::bytea), string_agg(words, E'\\f'), (
+SELECT string_agg(packed, ''::bytea ORDER BY id), string_agg(words, E'\\f' ORDER BY id), (
     SELECT string_agg(uuid_send(p.memory_id) || {_VECTOR.format(of="p")}, ''::bytea
                       ORDER BY p.memory_id, p.position)
     FROM memory_passages AS p
     WHERE p.user_id = %(user)s AND p.memory_id = ANY(%(ids)s::uuid[])
 )
 FROM (
-    SELECT uuid_send(m.id) || uuid_send(coalesce(m.source_segment_id, m.id))
+    SELECT m.id, uuid_send(m.id) || uuid_send(coalesce(m.source_segment_id, m.id))
            || int4send(m.position) || boolsend({visibility.KEPT_BACK_SQL})
            || timestamptz_send(coalesce(m.expires_at, 'infinity'))
            || timestamptz_send(coalesce(m.valid_until, 'infinity'))
@@ -322,7 +335,7 @@ FROM (
            || {_VECTOR.format(of="m")} AS packed,
            array_to_string(tsvector_to_array(m.search_vector), E'\\n') AS words
     FROM memory_memories AS m
-    WHERE m.user_id = %(user)s AND m.id = ANY(%(ids)s::uuid[])
+    WHERE m.user_id IS NOT DISTINCT FROM %(user)s AND m.id = ANY(%(ids)s::uuid[])
 ) AS every
 """  # noqa: S608
 _VECTOR_FIELDS = [("header", ">u4"), ("vectors", ">f4", EMBEDDING_DIMENSIONS)]
@@ -363,11 +376,9 @@ def _refreshed(
 ) -> Index:
     if known is not None and not changed:
         return known
-    parts = [_read(user, changed[first : first + CHUNK], model)
-             for first in range(0, len(changed), CHUNK)]  # fmt: skip
-    if known is not None:
-        parts.append(known.rows.but(_packed(changed)))
-    return Index(_joined(parts or [_rows(b"", "", b"")]))
+    new = [_read(user, changed[at : at + CHUNK], model) for at in range(0, len(changed), CHUNK)]
+    old = known.rows if known is not None else _rows(b"", "", b"")
+    return Index(_joined(new, old, changed=_packed(changed)))
 
 
 def _read(user: User, ids: Sequence[UUID], model: str | None) -> Rows:
@@ -381,17 +392,15 @@ def _read(user: User, ids: Sequence[UUID], model: str | None) -> Rows:
 
 
 def _rows(packed: bytes, words: str, passages: bytes) -> Rows:
-    """In the order in which they come, and so by no means that of their ids."""
+    """As PostgreSQL sends them, all by the ids of the memories."""
     rows, of_passages = np.frombuffer(packed, _ROW), np.frombuffer(passages, _PASSAGE)
     held = [one.split("\n") if one else [] for one in words.split("\f")] if len(rows) else []
-    by_id = np.argsort(rows["ids"], kind="stable")
-    place = by_id[np.searchsorted(rows["ids"], of_passages["ids"], sorter=by_id)]
     return Rows(
         **{name: rows[name].astype(rows.dtype[name].base.newbyteorder("=")) for name in _COLUMNS},
         words=np.array([hash(one) for several in held for one in several], dtype=np.int64),
-        words_of=np.repeat(np.arange(len(held)), [len(several) for several in held]),
+        words_of=np.repeat(np.arange(len(held), dtype=np.int32), [len(one) for one in held]),
         passages=of_passages["vectors"].astype(np.float32),
-        passages_of=place,
+        passages_of=np.searchsorted(rows["ids"], of_passages["ids"]).astype(np.int32),
     )
 
 

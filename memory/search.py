@@ -115,6 +115,7 @@ class Pool:
         )
 
 
+# `=` for the user would lead PostgreSQL to walk through all rows of the person; see index.py.
 _DETAILS = f"""
 SELECT m.id, m.importance, extract(epoch FROM m.said_at)::float8, m.speaker, m.text,
        concat_ws(' ', m.happens_at, m.expires_at, m.valid_from, m.valid_until, m.trust),
@@ -134,7 +135,7 @@ SELECT m.id, m.importance, extract(epoch FROM m.said_at)::float8, m.speaker, m.t
 FROM memory_memories AS m
 LEFT JOIN memory_token_vectors AS t
   ON t.memory_id = m.id AND t.user_id = m.user_id AND t.embedding_model = %(model)s
-WHERE m.user_id = %(user)s AND m.id = ANY(%(ids)s::uuid[])
+WHERE m.user_id IS NOT DISTINCT FROM %(user)s AND m.id = ANY(%(ids)s::uuid[])
 ORDER BY m.id
 """  # noqa: S608
 

@@ -14,6 +14,7 @@ from memory.models import Trust
 from memory.types import MemoryView, Note, SourceRef
 from mira_site.accounts.models import User
 
+# IS NOT DISTINCT FROM: by `=` PostgreSQL would walk through all rows of the person; see index.py.
 _SHOWN = f"""
 SELECT shown.id, shown.text, shown.created_at, shown.happens_at, shown.expires_at,
        shown.valid_from, shown.valid_until, shown.trust,
@@ -39,7 +40,7 @@ SELECT shown.id, shown.text, shown.created_at, shown.happens_at, shown.expires_a
         WHERE f.user_id = %(user)s AND f.memory_id = shown.id)
 FROM (
     SELECT m.* FROM memory_memories AS m
-    WHERE m.user_id = %(user)s AND m.id = ANY(%(ids)s) AND {visibility.SQL}
+    WHERE m.user_id IS NOT DISTINCT FROM %(user)s AND m.id = ANY(%(ids)s) AND {visibility.SQL}
 ) AS shown
 """  # noqa: S608
 
@@ -51,7 +52,7 @@ def shown(
     if not memory_ids:
         return {}
     values: dict[str, Any] = {"user": user.pk, "ids": list(memory_ids), "now": now, "past": past}
-    with connection.bound_cursor(prepared=True) as cursor:  # type: ignore[attr-defined]
+    with connection.bound_cursor(binary=True, prepared=True) as cursor:  # type: ignore[attr-defined]
         cursor.execute(_SHOWN, values)
         return {row[0]: _view(row) for row in cursor.fetchall()}
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
-from memory import aging, reembedding, upkeep, work
+from memory import aging, index, reembedding, upkeep, work
 from memory.models import Work
 from mira_site.accounts import selectors as accounts
 from mira_site.isolation import UserTask, all_users
@@ -45,6 +45,13 @@ def hand_out_aged() -> None:
         found = aging.users_due(at=timezone.now())
     for user_id in found:
         archive_aged.delay(str(user_id))
+
+
+@shared_task
+def delete_old_changes() -> None:
+    """The log by which processes learn which memories changed, where no index asks for it now."""
+    with all_users("changes of memories that all have seen", routine=True):
+        index.delete_old_changes()
 
 
 @shared_task

@@ -100,6 +100,11 @@ app.conf.beat_schedule = {
         "schedule": 86_400,
         "options": {"expires": 86_390},
     },
+    "delete-old-changes-of-memories": {
+        "task": "memory.tasks.delete_old_changes",
+        "schedule": 86_400,
+        "options": {"expires": 86_390},
+    },
     "lift-veils": {
         "task": "conversations.tasks.lift_veils",
         "schedule": 60,
