@@ -61,12 +61,13 @@ STORE_TRIES = 12  # an answer in hand is stored again this often while the datab
 STORE_RETRY_S = 2.0  # … with this pause; together shorter than TURN_LOST_S
 RESUME_MARGIN_S = 30  # a replay this close to the stream's end of life may miss its beginning
 FIRST_FRAME_S = 3  # a socket sends nothing before its first frame came, or this has passed
-NUDGE_LOST_S = 30  # a socket looks into the stream at least this often
+READ_S = 5.0  # one read of a socket waits this long for an event; below the reader's time limit
+SIGN_IN_LOOK_S = 30  # how often an open socket looks whether its sign-in still stands
 COLLAPSE_WAIT_S = (
     100  # how long POST segments/collapse/ waits before it answers with work in progress
 )
 SEARCH_MESSAGES = 50
-SEARCH_CANDIDATES = 1_000  # newest messages with the words, of which the best are shown
+SEARCH_CANDIDATES = 500  # newest messages with the words, of which the best are shown
 SEARCH_SEGMENTS = 10
 SEARCH_SEGMENT_DISTANCE = 0.75  # cosine distance; MiniLM puts unrelated texts near 1.0
 TELLING_WORDS_MAX = 5  # words that give a forgotten memory away, looked for in all messages
@@ -127,4 +128,3 @@ CONTEXT_PAIRS = 3  # of messages that the fast model reads; spec cognition 1.2
 CONTEXT_MESSAGE_CHARS = 2_000  # of each; spec cognition 1.2
 EXPANSION_MAX = 4  # phrases of one answer; spec cognition 1.5
 OFFERED_WORDS = 15  # of a memory that may stay; spec cognition 1.2
-KEPT_MAX = 6  # memories that stay from the turn before; spec cognition 1.2

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchHeadline, SearchQuery, SearchRank
@@ -43,22 +43,10 @@ class Found:
 def search(
     user: User, query: str, *, since: datetime | None = None, until: datetime | None = None
 ) -> Found:
-    """Words in web-search syntax ("quoted phrase", or, -not), segments by meaning.
-
-    Of what holds the words the newest are ranked, so that a word said in every message costs no
-    more in a long thread than in a short one.
+    """Messages by words, with all that presenting them needs, and segments by meaning.
 
     `since` and `until` bound when it was said, both inclusive. What is off the record is not found.
     """
-    return Found(
-        messages=_messages(user, query, since, until),
-        segments=_segments(user, query, since, until),
-    )
-
-
-def _messages(user: User, query: str, since: datetime | None, until: datetime | None) -> list[Hit]:
-    best = sorted(ranked(user, query, since, until), reverse=True)[:SEARCH_MESSAGES]
-    ids = [pk for _, _, pk in best]
     highlight = SearchHeadline(
         "text",
         _as_query(query),
@@ -68,18 +56,38 @@ def _messages(user: User, query: str, since: datetime | None, until: datetime | 
         max_words=40,
         min_words=15,
     )
-    rows = selectors.messages(user).annotate(highlight=highlight).defer("search_vector")
+    rows = selectors.messages(user).annotate(highlight=highlight)
+    best = said(user, query, rows, since, until)
+    return Found(
+        messages=[Hit(message=row, highlight=row.highlight) for row in best],
+        segments=segments(user, query, since, until),
+    )
+
+
+def said(
+    user: User,
+    query: str,
+    rows: QuerySet[Message],
+    since: datetime | None,
+    until: datetime | None,
+) -> list[Any]:
+    """Those of `rows` that answer the query, the best first; in web-search syntax ("quoted phrase",
+    or, -not).
+    """
+    best = sorted(ranked(user, query, since, until), reverse=True)[:SEARCH_MESSAGES]
+    ids = [pk for _, _, pk in best]
     by_id = {row.pk: row for row in rows.filter(pk__in=ids)}
-    found = [by_id[pk] for pk in ids if pk in by_id]
-    return [Hit(message=row, highlight=row.highlight) for row in found]
+    return [by_id[pk] for pk in ids if pk in by_id]
 
 
 def ranked(
     user: User, query: str, since: datetime | None, until: datetime | None
 ) -> list[tuple[float, int, UUID]]:
-    """Rank, position and id of the newest messages that answer it, SEARCH_CANDIDATES at most."""
-    text = words.understood(query)
-    span = _span(user, since, until) if text else None
+    """Rank, position and id of the newest messages that answer it, SEARCH_CANDIDATES at most: a
+    word that is said in every message costs no more in a long thread than in a short one.
+    """
+    asked = words.asked(user, query)
+    span = _span(user, since, until) if asked.text else None
     if span is None:
         return []
     rows = (
@@ -88,13 +96,12 @@ def ranked(
         .order_by("-position")
         .values_list(SearchRank(F("search_vector"), _as_query(query)), "position", "pk")
     )
-    condition = tsquery.condition(text)
+    condition = tsquery.condition(asked.text)
     if condition is None:
         return list(rows[:SEARCH_CANDIDATES])
-    unkept = words.unkept_from(user)
-    found = list(rows.filter(position__gte=unkept)[:SEARCH_CANDIDATES])
-    first, last = span
-    for part in words.positions(user, condition, first=first, last=min(last, unkept - 1)):
+    found = list(rows.filter(position__gte=asked.unkept_from)[:SEARCH_CANDIDATES])
+    first, last = span[0], min(span[1], asked.unkept_from - 1)
+    for part in words.positions(user, condition, first=first, last=last):
         while part and len(found) < SEARCH_CANDIDATES:
             some, part = part[:SEARCH_CANDIDATES], part[SEARCH_CANDIDATES:]
             found += rows.filter(position__in=some)[: SEARCH_CANDIDATES - len(found)]
@@ -134,9 +141,10 @@ def _within(
     return rows.filter(**{lookup: value for lookup, value in bounds.items() if value is not None})
 
 
-def _segments(
+def segments(
     user: User, query: str, since: datetime | None, until: datetime | None
 ) -> list[Segment]:
+    """Collapsed segments by meaning, the nearest first; none while there is no embedding model."""
     try:
         vector = embeddings.embed_one(query)
     except EmbeddingsUnavailable:

@@ -81,6 +81,7 @@ def messages(user: User) -> QuerySet[Message]:
     return (
         Message.objects.for_user(user)
         .select_related("segment", "turn")
+        .defer("search_vector", "segment__embedding")
         .prefetch_related(_surfaced(user, "turn__surfaced"), "turn__tool_calls", "attachments")
         .order_by("-position")
     )

@@ -21,7 +21,6 @@ from conversations.constants import (
     CONTEXT_MESSAGE_CHARS,
     CONTEXT_PAIRS,
     EXPANSION_MAX,
-    KEPT_MAX,
     OFFERED_WORDS,
     PHRASES_MAX,
     SUBCORTICAL_LIMIT_S,
@@ -150,8 +149,8 @@ def _with_model(
 
 
 def _most_important(memories: Sequence[Memory]) -> list[Memory]:
-    """At most KEPT_MAX, in the order given."""
-    best = sorted(memories, key=lambda one: (-one.importance, one.pk))[:KEPT_MAX]
+    """At most memory.KEPT_MAX, in the order given."""
+    best = sorted(memories, key=lambda one: (-one.importance, one.pk))[: memory.KEPT_MAX]
     return [one for one in memories if one in best]
 
 
@@ -167,7 +166,7 @@ def _values(history: Sequence[Message], offered: Sequence[Memory]) -> dict[str, 
 
 def _recent(history: Sequence[Message], offered: int) -> list[Message]:
     """The last pairs before the newest message, fewer where many memories are in front already."""
-    pairs = CONTEXT_PAIRS - (offered >= KEPT_MAX)
+    pairs = CONTEXT_PAIRS - (offered >= memory.KEPT_MAX)
     found: list[Message] = []
     for message in reversed(history[:-1]):
         if message.role == Message.Role.ASSISTANT and len(found) >= 2 * pairs:
@@ -192,10 +191,10 @@ def _offered(one: Memory) -> str:
 def _pressure(offered: int) -> list[str]:
     if offered >= SURFACED_MAX:
         return [
-            f"<notice>Full: at most {KEPT_MAX} may stay, the least important beyond that are "
-            f"dropped. Let at least {max(1, offered - KEPT_MAX)} go.</notice>"
+            f"<notice>Full: at most {memory.KEPT_MAX} may stay, the least important beyond that "
+            f"are dropped. Let at least {max(1, offered - memory.KEPT_MAX)} go.</notice>"
         ]
-    if offered >= KEPT_MAX:
+    if offered >= memory.KEPT_MAX:
         return ["<notice>Be choosy: what stays takes the place of what could be found.</notice>"]
     return []
 

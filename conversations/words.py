@@ -8,6 +8,7 @@ read. A query costs a row for each of its words in each block, and the messages 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from django.db import connection
@@ -26,20 +27,28 @@ BUCKET_BITS, REST_MASK = 8, (1 << 21) - 1
 BLOCKS_FIRST = 16  # blocks looked at together; what many messages hold is found in these …
 BLOCKS_GROWTH = 8  # … and each time after them in so many times as many
 
+_ASKED = """
+SELECT websearch_to_tsquery('english', %s)::text,
+       (SELECT max(block) FROM conversations_word_places WHERE user_id = %s AND bucket = 0)
+"""
 
-def understood(query: str) -> str:
-    """The query as PostgreSQL takes it in web-search syntax; empty without a word to look for."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A query as PostgreSQL takes it in web-search syntax, empty without a word to look for.
+
+    Messages from position `unkept_from` on are in no full block yet, and must be read themselves.
+    """
+
+    text: str
+    unkept_from: int
+
+
+def asked(user: User, query: str) -> Asked:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT websearch_to_tsquery('english', %s)::text", [query])
-        text: str = cursor.fetchone()[0]
-    return text
-
-
-def unkept_from(user: User) -> int:
-    """The position from which on messages are in no full block yet, and must be read themselves."""
-    rows = WordPlaces.objects.for_user(user).filter(bucket=0).order_by("-block")
-    newest = rows.values_list("block", flat=True).first()
-    return 0 if newest is None else (newest + 1) * BLOCK
+        cursor.execute(_ASKED, [query, user.pk])
+        text, newest = cursor.fetchone()
+    return Asked(text=text, unkept_from=0 if newest is None else (newest + 1) * BLOCK)
 
 
 def positions(
@@ -50,8 +59,8 @@ def positions(
     Newest first, in some parts; each part is looked up when it is wanted. Words of one hash are one
     word here, so a position may be of a message that holds none of them.
     """
-    hashes = _hashes(tsquery.words(condition))
     top, bottom, size = last // BLOCK, first // BLOCK, BLOCKS_FIRST
+    hashes = _hashes(tsquery.words(condition)) if top >= bottom else {}
     while top >= bottom:
         lowest = max(bottom, top - size + 1)
         held = tsquery.holding(condition, _places(user, hashes, lowest, top))

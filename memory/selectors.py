@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memory import dates, graph_selectors, places, states
 from memory.causality import chain as causal_chain
-from memory.constants import SEARCH_MAX
+from memory.constants import KEPT_MAX, SEARCH_MAX
 from memory.contexts import context, recall_context
 from memory.lookup import Found, look_up, opened
 from memory.models import Memory, MemoryQuerySet, MemorySource, Merge
@@ -31,6 +31,7 @@ from mira_site.accounts.models import User
 from mira_site.errors import NotFound
 
 __all__ = [
+    "KEPT_MAX",
     "Found",
     "asks_for_past",
     "best_sentence",

@@ -87,18 +87,19 @@ def _search(context: ToolContext, arguments: Arguments) -> Answer:
     user, zone = context.user, accounts.zone(context.user)
     since = _moment(context, "since", arguments.since)
     until = _moment(context, "until", arguments.until, is_end=True)
-    found = searching.search(user, arguments.query, since=since, until=until)
-    by_words = [hit.message for hit in found.messages]
+    by_words = searching.said(user, arguments.query, _messages(context), since, until)
     by_meaning = _by_memory(context, arguments.query, since, until)
     messages = list({one.pk: one for one in [*by_words, *by_meaning]}.values())
     start = RESULTS * (arguments.page - 1)
     shown = messages[start : start + RESULTS]
-    segments = found.segments[:SEGMENTS] if arguments.page == 1 else []
+    segments: Sequence[Segment] = ()
+    if arguments.page == 1:
+        segments = searching.segments(user, arguments.query, since, until)[:SEGMENTS]
     if not shown and not segments:
         nothing = "Nothing more is found." if arguments.page > 1 else "Nothing of it is found."
         return Answer(text=f"{nothing} Other words may find it; else say so honestly.")
     lines = [_segment(one, zone) for one in segments]
-    lines += [_said(one, zone, EXCERPT_CHARS) for one in _readable(context, shown)]
+    lines += [_said(one, zone, EXCERPT_CHARS) for one in shown]
     more = f"\nThere is a page {arguments.page + 1}." if len(messages) > start + RESULTS else ""
     return Answer(
         text="\n".join(["<results>", *lines, "</results>"]) + more,
@@ -120,12 +121,6 @@ def _by_memory(
         and (since is None or rows[one].created_at >= since)
         and (until is None or rows[one].created_at <= until)
     ]
-
-
-def _readable(context: ToolContext, messages: Sequence[Message]) -> list[Message]:
-    """The same, with what was forgotten of them at hand."""
-    rows = {one.pk: one for one in _messages(context).filter(pk__in=[one.pk for one in messages])}
-    return [rows[one.pk] for one in messages if one.pk in rows]
 
 
 def _open(context: ToolContext, arguments: Arguments) -> Answer:
@@ -156,6 +151,7 @@ def _page(context: ToolContext, messages: Sequence[Message], more: str, heading:
 
 
 def _messages(context: ToolContext) -> QuerySet[Message]:
+    """What may be shown of the thread, with what was forgotten of each message at hand."""
     rows: QuerySet[Message] = Message.objects.for_user(context.user)
     rows = rows.filter(is_off_record=False).exclude(text="")
     return rows.defer("search_vector", "content").prefetch_related("forgotten")

@@ -319,7 +319,7 @@ class TestSearch:
         for number in range(4):
             say(me, f"Boat number {number}.")
         api.get(SEARCH, {"q": "boat"})
-        with django_assert_max_num_queries(8):
+        with django_assert_max_num_queries(10):
             assert len(api.get(SEARCH, {"q": "boat"}).json()["results"]) == 4
 
 

@@ -148,9 +148,9 @@ def test_a_change_that_is_none_of_words_keeps_the_rows(long):
 def test_a_block_becomes_full_with_an_answer(me):
     said(me, 1, BLOCK - 2)
     said(me, BLOCK - 1, BLOCK - 1)  # position 1,023, the last of its block, by the person
-    assert words.unkept_from(me) == 0
+    assert words.asked(me, "boat").unkept_from == 0
     said(me, BLOCK, BLOCK)
-    assert words.unkept_from(me) == BLOCK
+    assert words.asked(me, "boat").unkept_from == BLOCK
     assert [hit.message.position for hit in searching.search(me, "1024").messages] == [BLOCK]
 
 
