@@ -142,7 +142,7 @@ def found(
     zone = accounts.zone(user)
     with metrics.stage("rank"):
         matches = _Matches(pool, named, zone, past=past, without=without)
-    _note(asked)
+    _note(asked, len(pool))
     kept = _kept(matches.of(kept_ids), limit=limit)
     fresh = matches.best(max(0, limit - len(kept)), excluded=kept_ids, budget_tokens=budget_tokens)
     chosen = [*kept, *fresh]
@@ -164,8 +164,9 @@ def found(
     )
 
 
-def _note(asked: Asked) -> None:
-    """What this recall had to do without."""
+def _note(asked: Asked, in_pool: int) -> None:
+    """How many were looked at, and what this recall had to do without."""
+    metrics.looked_at(in_pool)
     if not asked.vectors:
         metrics.degraded("embeddings")
     if not asked.terms:

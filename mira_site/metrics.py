@@ -51,6 +51,7 @@ _DURATIONS: Final[Mapping[Operation, Histogram]] = {
 }
 _ERRORS = _counter("mira_errors_total", "What failed, by error code.", "operation", "code")
 _STAGES = _histogram("mira_recall_stage_seconds", "Parts of a recall.", "stage")
+_POOL = _histogram("mira_recall_pool", "Memories that were ranked.", buckets=COUNTS)
 _CANDIDATES = _histogram("mira_recall_candidates", "Memories that came up.", buckets=COUNTS)
 _SELECTED = _counter("mira_recall_selected_total", "Memories chosen, by form.", "mode")
 _USED = _histogram("mira_recall_tokens_used", "Tokens of contexts.", buckets=TOKENS)
@@ -121,6 +122,11 @@ def storing() -> Iterator[None]:
     """Times a write of several memories at once, which `stored` counts."""
     with _Timer(_DURATIONS["store"]):
         yield
+
+
+def looked_at(count: int) -> None:
+    """So many memories were near or held a word, and were ranked."""
+    _POOL.observe(count)
 
 
 def recalled(

@@ -152,6 +152,7 @@ def test_every_stage_of_a_recall_is_timed_and_its_shape_counted(listening):
             *(read(name, {"stage": stage}) for stage in stages),
             read("mira_recall_total"),
             read("mira_recall_duration_seconds_count"),
+            read("mira_recall_pool_count"),
             read("mira_recall_candidates_count"),
             read("mira_recall_tokens_used_count"),
             read("mira_recall_allocation_quality_count"),
@@ -160,7 +161,7 @@ def test_every_stage_of_a_recall_is_timed_and_its_shape_counted(listening):
     services.create(user=listening, text="Alice sails a boat called Merula.")
     before = observed()
     selectors.recall_context(listening, "What is the boat called?", budget_tokens=500, now=NOW)
-    assert [now - then for now, then in zip(observed(), before, strict=True)] == [1.0] * 11
+    assert [now - then for now, then in zip(observed(), before, strict=True)] == [1.0] * 12
 
 
 def test_storing_is_counted_by_the_memory(listening):
