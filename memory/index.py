@@ -127,7 +127,7 @@ def _stretches(order: Places, starts: Places) -> list[tuple[int, slice]]:
     part = np.searchsorted(starts, order, side="right") - 1
     own = order - starts[part]
     begins = np.flatnonzero((np.diff(own, prepend=-2) != 1) | (np.diff(part, prepend=-1) != 0))
-    ends = np.append(begins[1:], len(order))
+    ends = np.append(begins, len(order))[1:]  # none of none, where there are no rows
     return [(int(part[begin]), slice(own[begin], own[end - 1] + 1))
             for begin, end in zip(begins, ends, strict=True)]  # fmt: skip
 
