@@ -9,4 +9,5 @@ from mira_site.prompts import in_quotes
 
 @trinket("person", slot=Slot.SEGMENT, order=10)
 def person(turn: TurnContext) -> str:
-    return f'<person name="{in_quotes(turn.person.name)}" timezone="{in_quotes(turn.person.timezone)}"/>'
+    name, zone = in_quotes(turn.person.name), in_quotes(turn.person.timezone)
+    return f'<person name="{name}" timezone="{zone}"/>'

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conversations.continuity import chosen
+from conversations.models import Segment
 from conversations.types import Summary
 from tests.conversations.talking import put_to_rest, say
 
@@ -79,6 +80,25 @@ class TestPrompt:
         assert manifest.count("<segment ") == 1
         assert "Boat &lt;b&gt;in Piran&lt;/b&gt;" in manifest
         assert f'<day on="{next_segment.created_at:%A}' in manifest
+
+    def test_of_parts_that_are_told_nowhere_else_it_says_in_short_what_they_were(
+        self, me, next_segment, fake_anthropic
+    ):
+        row = next_segment.segment
+        for days in range(1, 11):
+            at = row.opened_at - timedelta(days=days)
+            Segment.objects.create(
+                user=me, thread=row.thread, status="collapsed", opened_at=at, last_message_at=at,
+                title=f"Part {days}", precis=f"Precis {days}. {'Long. ' * 100}",
+                trace=f"Trace {days}.", complexity=2, summarised_at=at, remembered_at=at,
+                collapsed_at=at,
+            )  # fmt: skip
+        say(me, "And so on.")
+        system = self.system(fake_anthropic)
+        manifest = system.split("<manifest>")[1].split("</manifest>")[0]
+        assert "Precis 10." in manifest and manifest.count("Long.") < 10 * 60
+        for days in range(1, 11):
+            assert system.count(f"Trace {days}.") + system.count(f"Precis {days}.") == 1
 
     def test_all_of_it_is_the_same_in_every_turn_of_the_segment(
         self, me, next_segment, fake_anthropic
