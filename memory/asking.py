@@ -82,7 +82,7 @@ def prepare(queries: Iterable[str]) -> Asked:
 
 def _lexemes(texts: Sequence[str]) -> tuple[tuple[str, ...], list[dict[int, list[str]]]]:
     """The terms, and of each phrase the words by which it holds which of them."""
-    with connection.cursor() as cursor:
+    with connection.bound_cursor(prepared=True) as cursor:  # type: ignore[attr-defined]
         cursor.execute(_LEXEMES, {"phrases": list(texts)})
         found = cursor.fetchall()
     # The longest words say most; further ones would need more than the bits of an integer.

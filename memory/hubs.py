@@ -116,7 +116,8 @@ def hub_memories(
         "past": past,
         "limit": limit,
     }
-    with connection.cursor() as cursor:
+    # Planning it takes three times as long as doing it.
+    with connection.bound_cursor(prepared=True) as cursor:  # type: ignore[attr-defined]
         cursor.execute(_HUBS, values)
         return [
             HubMemory(id=memory_id, similarity=similarity, name=name)
