@@ -162,7 +162,7 @@ def _beat() -> Command:
     schedule = settings.MIRA_DATA_DIR / "beat-schedule"
     return _python(
         "beat",
-        *("celery", "-A", "mira_site.celery", "beat", "--schedule", str(schedule)),
+        *("celery", "-A", "mira_site.celery", "--quiet", "beat", "--schedule", str(schedule)),
         *("--pidfile", "", "--loglevel", "INFO"),
     )
 

@@ -77,22 +77,23 @@ async function askDelete(view) {
 
 function startEdit(view) {
   const { said } = view;
+  const open = said.querySelector(".amend__text");
+  if (open) return open.focus();
   const before = [...said.childNodes];
   const area = h("textarea", { class: "amend__text", rows: "3", "aria-label": "Your message" });
   area.value = view.message.text;
-  const end = () => {
+  const end = (changed = null) => {
     said.classList.remove("said--editing");
     said.replaceChildren(...before);
+    if (changed) view.update(changed);
     view.article.querySelector('[aria-label="Edit this message"]')?.focus();
   };
   const save = async () => {
     const text = area.value.trim();
     if (!text || text === view.message.text) return end();
     const changed = await change(view.message, text);
-    if (changed === undefined) return area.focus();
-    end();
-    if (changed) view.update(changed);
-    return undefined;
+    if (!changed) return area.focus();
+    return end(changed);
   };
   area.addEventListener("keydown", (event) => {
     if (event.key === "Escape") end();
@@ -100,12 +101,12 @@ function startEdit(view) {
     event.stopPropagation();
   });
   said.classList.add("said--editing");
-  said.replaceChildren(area, h("div", { class: "actions amend__actions" }, h("button", { class: "button button--primary button--small", type: "button", text: "Save", on: { click: save } }), h("button", { class: "button button--ghost button--small", type: "button", text: "Cancel", on: { click: end } })));
+  said.replaceChildren(area, h("div", { class: "actions amend__actions" }, h("button", { class: "button button--primary button--small", type: "button", text: "Save", on: { click: save } }), h("button", { class: "button button--ghost button--small", type: "button", text: "Cancel", on: { click: () => end() } })));
   area.style.height = `${Math.min(area.scrollHeight + 4, 320)}px`;
   area.focus();
 }
 
-/** The changed message; null if the person left the question, undefined if it did not work. */
+/** The changed message; undefined if the person left the question or it did not work. */
 async function change(message, text) {
   const came = await cameOf(message);
   if (!came) return undefined;
@@ -116,7 +117,7 @@ async function change(message, text) {
       body: h("fieldset", { class: "amend__came" }, h("legend", { text: "This rests on what you said there:" }), restingList(came.memories), choice("what", "derive", "Remember the new words instead", true), choice("what", "forget", "The same, and forget the old for good"), choice("what", "keep", "Leave it as it is")),
       confirm: "Save",
     });
-    if (!given) return null;
+    if (!given) return undefined;
     body.what_came_of_it = given.what;
   }
   try {

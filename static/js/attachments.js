@@ -86,10 +86,10 @@ export class Attachments {
     this.#changed();
   }
 
-  /** The files that are ready, taken out of the tray. */
+  /** The files that are ready, taken out of the tray; what was refused goes too, it has been seen. */
   take() {
     const ready = this.#entries.filter(({ state }) => state === "ready");
-    this.#entries = this.#entries.filter(({ state }) => state !== "ready");
+    this.#entries = [];
     this.#changed();
     return ready.map(({ file }) => file);
   }
@@ -122,6 +122,7 @@ export class Attachments {
     Object.assign(entry, { state: "failed", why });
     this.say(`${entry.name} is not attached. ${why}`);
     this.#changed();
+    this.#tray.querySelector(".chip--failed").scrollIntoView({ block: "nearest" });
   }
 
   #remove(entry) {

@@ -46,6 +46,7 @@ const turns = new Turns({
     for (const id of edited) refresh(id);
   },
   veil: (drawn) => veil.learn(drawn),
+  heard: announce,
   state: (isRunning) => {
     composer.setRunning(isRunning);
     if (veil.isDrawn && !isRunning) veil.refresh();

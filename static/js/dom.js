@@ -18,6 +18,11 @@ export function h(tag, { class: className, text, data, on, ...attributes } = {},
   return element;
 }
 
+/** Before something goes that has the focus: what holds it takes the focus over. */
+export function giveFocusBack(element) {
+  if (element.contains(document.activeElement)) element.closest("[tabindex]")?.focus({ preventScroll: true });
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An icon of partials/_icons.html. */

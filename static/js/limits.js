@@ -1,12 +1,13 @@
 // What a person can do where a limit was met: go on with an answer, or let a part rest.
 import { post } from "mira/api";
-import { h } from "mira/dom";
+import { giveFocusBack, h } from "mira/dom";
 import { toast } from "mira/toast";
 
 /** The line under an answer that met the limit of its length. The events of the new turn do the rest. */
 export function limitNote(turn) {
   const button = h("button", { class: "button button--small", type: "button", data: { retry: "" }, text: "Continue" });
   button.addEventListener("click", async () => {
+    giveFocusBack(button);
     button.disabled = true;
     try {
       await post(`/api/v1/turns/${turn}/continue/`);

@@ -2,7 +2,7 @@
 import { amendButtons } from "mira/amend";
 import { fileList } from "mira/attachments";
 import { clock, fullDate } from "mira/dates";
-import { copyButton, h, icon, star } from "mira/dom";
+import { copyButton, giveFocusBack, h, icon, star } from "mira/dom";
 import { surfacedItem } from "mira/feedback";
 import { limitNote } from "mira/limits";
 import { GrowingText, renderMarkdown } from "mira/render";
@@ -78,10 +78,11 @@ export class SaidView extends View {
 
   update(message) {
     const isSame = this.message?.text === message.text;
+    const isSameFoot = isSame && this.message.edited_at === message.edited_at; // a focus in it stays
     this.adopt(message);
     if (!isSame) this.said.replaceChildren(...fileList(message.attachments), ...saidText(message.text));
     const edited = message.edited_at ? h("span", { text: "edited", title: fullDate(new Date(message.edited_at)) }) : null;
-    if (!isSame || edited) this.#foot.replaceChildren(...[edited, time(message), ...amendButtons(this)].filter(Boolean));
+    if (!isSameFoot) this.#foot.replaceChildren(...[edited, time(message), ...amendButtons(this)].filter(Boolean));
   }
 }
 
@@ -89,7 +90,7 @@ export class ReplyView extends View {
   #growing;
   #body = h("div", { class: "prose markdown" });
   #wait = h("p", { class: "wait", hidden: true }, star(), h("span", { class: "wait__text" }));
-  #thinking = h("details", { class: "thinking", hidden: true }, h("summary", { text: "Thinking" }), h("div", { class: "thinking__text" }));
+  #thinking = h("details", { class: "thinking", hidden: true }, h("summary", { text: "What I think" }), h("div", { class: "thinking__text", tabindex: "0" }));
   #note = h("div", { class: "reply-note", hidden: true });
   #foot = h("footer", { class: "message__foot", hidden: true });
   #tools = h("ul", { class: "tools", hidden: true });
@@ -209,6 +210,7 @@ export class ReplyView extends View {
     if (retry) {
       const button = h("button", { class: "button button--small", type: "button", data: { retry: "" } }, icon("retry"), "Try again");
       button.addEventListener("click", async () => {
+        giveFocusBack(button);
         button.disabled = true;
         await retry();
         button.disabled = false;

@@ -40,6 +40,7 @@ const ALLOWED = {
   RETURN_DOM_FRAGMENT: true,
 };
 const DRESS_WHILE_SHORTER = 4000; // characters of an unfinished block
+const BLOCKS = "p, ul, ol, blockquote, table, h1, h2, h3, h4, h5, h6";
 const LANGUAGE_CLASS = /^language-[\w+#.-]+$/;
 
 // The big ones are fetched when a text first needs them.
@@ -106,6 +107,7 @@ function openElsewhere(link) {
 }
 
 function furnish(fragment) {
+  for (const block of fragment.children) if (block.matches(BLOCKS)) block.dir = "auto"; // right to left where it is written so
   fragment.querySelectorAll("a").forEach(openElsewhere);
   fragment.querySelectorAll("pre").forEach(frameCode);
   fragment.querySelectorAll("table").forEach(frameTable);

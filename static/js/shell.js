@@ -3,13 +3,16 @@ import { clock, dayLabel, fullDate } from "mira/dates";
 import { startTheme } from "mira/theme";
 import { adoptToasts } from "mira/toast";
 
+const RELATIVE = /^(Today|Yesterday)$/;
 const FORMS = { day: dayLabel, clock, full: fullDate };
 
 function localiseTimes(root) {
   for (const element of root.querySelectorAll("time[datetime][data-when]")) {
     const date = new Date(element.dateTime);
     if (Number.isNaN(date.getTime())) continue;
-    element.textContent = (FORMS[element.dataset.when] ?? fullDate)(date);
+    const text = (FORMS[element.dataset.when] ?? fullDate)(date);
+    const isInside = /\S/.test(element.previousSibling?.textContent ?? ""); // of a sentence
+    element.textContent = isInside ? text.replace(RELATIVE, (word) => word.toLowerCase()) : text;
     element.title = fullDate(date);
   }
 }

@@ -6,6 +6,7 @@ import { toast } from "mira/toast";
 const SILENCE_MS = 20_000; // without an event for so long, the turn is asked how it is
 const LAST = new Set(["turn.finished", "turn.stopped", "turn.failed"]);
 const OPEN = new Set(["queued", "running"]);
+const BROKEN = "The answer could not be written.";
 const TOOLS = { memory_tool: "Looking into memory" };
 
 /** Event ids are Redis stream ids, `milliseconds-sequence`. */
@@ -24,7 +25,7 @@ export class Turns {
   running = null; // id of the turn being answered
 
   /** `on`: veil(state), accepted(clientId, turn), refused(clientId, text), state(isRunning), grew(),
-   * ended(status), missed(edited) when the stream no longer holds what this page has not seen;
+   * heard(text) that a screen reader shall say how a turn ended, ended(status), missed(edited) when the stream no longer holds what this page has not seen;
    * `edited` are ids of messages that were changed. */
   constructor({ thread, lastEventId, ...on }) {
     this.#thread = thread;
@@ -81,15 +82,18 @@ export class Turns {
     "turn.finished": ({ turn, message }) => {
       this.#thread.replyOf(turn).clearNote();
       this.#thread.upsert(message);
+      if (message.is_cut) this.#on.heard("The answer reached its limit.");
       this.#end(turn, "done");
     },
     "turn.stopped": ({ turn, message }) => {
       if (message) this.#thread.upsert(message);
       this.#thread.replyOf(turn).setNote("Stopped here.", { retry: () => this.retry(turn) });
+      this.#on.heard("Stopped here.");
       this.#end(turn, "stopped");
     },
     "turn.failed": ({ turn, error }) => {
       this.#showFailure(turn, error);
+      this.#on.heard(error?.detail || BROKEN);
       this.#end(turn, "failed");
     },
     "segment.collapsed": ({ segment }) => this.#thread.learnSegment(segment),
@@ -154,7 +158,7 @@ export class Turns {
   #showFailure(turn, error) {
     const retry = error?.retryable ? () => this.retry(turn) : null;
     const button = error?.code === "model_context_too_long" ? restButton() : null;
-    this.#thread.replyOf(turn).setNote(error?.detail || "The answer could not be written.", { kind: "bad", retry, button });
+    this.#thread.replyOf(turn).setNote(error?.detail || BROKEN, { kind: "bad", retry, button });
   }
 
   /** Ask how a turn is, and show it if it is over. Used where an event may have been missed. */

@@ -80,6 +80,7 @@ export class Veil {
   async #lift() {
     try {
       this.learn(await del("/api/v1/veil/"));
+      this.#button.focus({ preventScroll: true }); // the line with the other button is gone
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }

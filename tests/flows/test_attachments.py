@@ -14,7 +14,7 @@ from mira_site import isolation
 from mira_site.accounts.models import User
 from tests.conversations import uploading
 from tests.fake_anthropic import FakeAnthropic
-from tests.flows.chatting import open_chat, questions, replies
+from tests.flows.chatting import open_chat, questions, replies, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,6 +106,10 @@ def test_what_cannot_be_taken_says_why_and_can_be_put_away(page: Page, fake, fol
     expect(page.locator(".chip--failed")).to_contain_text("This kind of file cannot be attached.")
     expect(page.locator("[data-tray-status]")).to_contain_text("program.exe is not attached.")
     page.get_by_role("button", name="Remove program.exe").click()
+    expect(page.locator("[data-tray]")).to_be_hidden()
+    attach(page, folder / "program.exe")
+    expect(page.locator(".chip--failed")).to_be_in_viewport()
+    write(page, "Then without it.")
     expect(page.locator("[data-tray]")).to_be_hidden()
 
 

@@ -143,12 +143,15 @@ def test_an_answer_streams_in_and_is_rendered_safely(page: Page, fake: FakeAnthr
 
 
 def test_a_half_written_answer_shows_its_finished_blocks(page: Page, fake: FakeAnthropic) -> None:
-    fake.on("reply").streams(["# Title\n\n", "First **bold**.\n\n", "And"] + [" on"] * 80, 0.05)
+    begun = ["# Title\n\n", "First **bold**.\n\n", "مرحبا بك.\n\n", "And"]
+    fake.on("reply").streams(begun + [" on"] * 80, 0.05)
     open_chat(page)
     write(page, "Go on.")
     answer = replies(page).last
     expect(answer.locator("h1")).to_have_text("Title")
     expect(answer.locator("strong")).to_have_text("bold")
+    arabic = answer.get_by_text("مرحبا بك.")
+    expect(arabic).to_have_css("direction", "rtl")
     assert answer.get_attribute("aria-busy") == "true"
     expect(page.locator("[data-announcer]")).to_contain_text("First bold.")
     page.press("#composer-text", "Escape")
@@ -165,9 +168,11 @@ def test_stopping_keeps_what_was_said_and_offers_another_try(
     page.click("[data-stop]")
     note = replies(page).last.locator(".reply-note")
     expect(note).to_contain_text("Stopped here.")
+    expect(page.locator("[data-announcer]")).to_contain_text("Stopped here.")
     expect(replies(page).last.locator(".markdown")).to_contain_text("word word")
     fake.on("reply").says("A short one, then.")
-    note.get_by_role("button", name="Try again").click()
+    note.get_by_role("button", name="Try again").press("Enter")
+    expect(page.locator("[data-scroller]")).to_be_focused()
     expect(replies(page).last.locator(".markdown")).to_have_text("A short one, then.")
     expect(note).to_be_hidden()
     expect(replies(page)).to_have_count(1)

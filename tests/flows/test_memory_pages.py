@@ -329,11 +329,17 @@ def test_a_message_is_edited_in_place(page, me, fake):
     expect(replies(page).last.locator(".message__foot time")).to_be_attached()
     message = page.locator(".message--user").first
     message.hover()
-    message.get_by_role("button", name="Edit this message").click()
+    edit = message.get_by_role("button", name="Edit this message")
+    edit.click()
+    edit.click()  # once more changes nothing: what was said comes back
+    message.get_by_role("button", name="Cancel").click()
+    expect(questions(page)).to_have_text(["Good mourning."])
+    edit.click()
     message.get_by_label("Your message").fill("Good morning.")
     message.get_by_role("button", name="Save").click()
     expect(questions(page)).to_have_text(["Good morning."])
     expect(message).to_contain_text("edited")
+    expect(edit).to_be_focused()
     open_chat(page)
     expect(questions(page)).to_have_text(["Good morning."])
 
