@@ -65,12 +65,17 @@ def newest(messages: QuerySet[Message]) -> dict[str, Any]:
 
 
 def around(messages: QuerySet[Message], position: int, size: int) -> Page:
-    """The page with the message of this position in its middle."""
+    """The page with the message of this position in its middle.
+
+    Its ends are looked up first: what presenting the messages needs is then read once for all.
+    """
     half = max(1, size // 2)
-    newer = list(messages.filter(position__gt=position).order_by("position")[: half + 1])
-    older = list(messages.filter(position__lte=position)[: size - half + 1])
-    rows = newer[:half][::-1] + older[: size - half]
-    return Page(rows=rows, has_older=len(older) > size - half, has_newer=len(newer) > half)
+    places = messages.values_list("position", flat=True)
+    newer = list(places.filter(position__gt=position).order_by("position")[: half + 1])
+    older = list(places.filter(position__lte=position)[: size - half + 1])
+    ends = (older[: size - half] or newer)[-1:] + (newer[:half] or older)[-1:]
+    rows = messages.filter(position__range=(min(ends), max(ends))) if ends else []
+    return Page(rows=list(rows), has_older=len(older) > size - half, has_newer=len(newer) > half)
 
 
 class SegmentPagination(CursorPagination):

@@ -89,27 +89,30 @@ def messages(user: User) -> QuerySet[Message]:
 
 def message(user: User, message_id: UUID) -> Message:
     """Raises NotFound."""
-    found: Message | None = messages(user).filter(pk=message_id).first()
-    if found is None:
-        raise NotFound("There is no such message.")
-    return found
+    return _first(messages(user).filter(pk=message_id), "There is no such message.")
 
 
 def message_at(user: User, at: str) -> Message:
     """The message of this id, or the first one said from this date or time on, on their own clock.
 
-    After the last one it is the last. Raises BadRequest, or NotFound in an empty thread.
+    After the last one it is the last. Only its place is read. Raises BadRequest, or NotFound if it
+    is not there or nothing was said yet.
     """
+    rows = Message.objects.for_user(user).only("position")
     with suppress(ValueError):
-        return message(user, UUID(at))
+        return _first(rows.filter(pk=UUID(at)), "There is no such message.")
     moment = memory.moment(user, at)
     if moment is None:
         detail = "Give the id of a message, or a date or time such as 2026-12-03."
         raise BadRequest(detail, fields={"at": detail})
-    from_then_on = messages(user).filter(created_at__gte=moment).order_by("created_at", "position")
-    found: Message | None = from_then_on.first() or messages(user).first()
+    from_then_on = rows.filter(created_at__gte=moment).order_by("created_at", "position")
+    return from_then_on.first() or _first(rows.order_by("-position"), "Nothing was said yet.")
+
+
+def _first(rows: QuerySet[Message], otherwise: str) -> Message:
+    found = rows.first()
     if found is None:
-        raise NotFound("Nothing was said yet.")
+        raise NotFound(otherwise)
     return found
 
 

@@ -24,8 +24,8 @@ BUCKETS = 256
 # migration 0011 writes them.
 PLACE_BITS, PLACE_MASK = 10, BLOCK - 1
 BUCKET_BITS, REST_MASK = 8, (1 << 21) - 1
-BLOCKS_FIRST = 16  # blocks looked at together; what many messages hold is found in these …
-BLOCKS_GROWTH = 8  # … and each time after them in so many times as many
+BLOCKS_FIRST = 8  # blocks looked at together; what many messages hold is found in these …
+BLOCKS_GROWTH = 16  # … and each time after them in so many times as many
 
 _ASKED = """
 SELECT websearch_to_tsquery('english', %s)::text,
