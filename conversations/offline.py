@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from conversations.constants import OFFLINE_FILES, OFFLINE_QUOTES, OFFLINE_TRACE_SENTENCES
+from conversations.types import Said
 from memory.types import Kept, OpenQuestion, Recalled
 
 NOT_CONFIGURED = (
     "No language model is set up here, so I can only quote what I remember. "
-    "Whoever runs this server can set `ANTHROPIC_API_KEY` or `ANTHROPIC_BASE_URL`."
+    "Whoever runs this server can set `ANTHROPIC_API_KEY` or `ANTHROPIC_BASE_URL`; a key of your "
+    "own goes into your [settings](/settings/#key)."
 )
 KEPT = "I will keep that."
+NOTHING = "Nothing of what I remember fits this."
+LATER = "What lasts of your words becomes memory when this part of our conversation comes to rest."
 UNSEEN_FILE = "I cannot look into a file without a language model; it stays with your message."
 UNSEEN_FILES = "I cannot look into files without a language model; they stay with your message."
 HELD_BACK = (
@@ -28,9 +32,9 @@ NOT_REACHABLE = (
 )
 
 CAPPED = (
-    "{why} Until then I can only quote what I remember. [Usage](/settings/usage/) shows where it"
-    " went; your message is kept, and nothing is lost."
+    "{why} Until then I can only quote what I remember; your message is kept, and nothing is lost."
 )
+USAGE_PAGE = "/settings/usage/"
 
 NOTHING_KEPT = Kept()
 TITLE_WORDS = 6
@@ -57,11 +61,14 @@ def reply(
     kept: Kept = NOTHING_KEPT,
     question: OpenQuestion | None = None,
     files: int = 0,
+    said: Sequence[Said] = (),
+    is_told: bool = False,
 ) -> str:
     """Markdown: why there is no real answer, what was recalled, with dates and sources.
 
     `kept` is what the person asked to remember in this turn, as it was stored; `question` what
-    else there is to ask; `files` how many came with the message.
+    else there is to ask; `files` how many came with the message; `said` what the person has said
+    of it in this part; `is_told`: they did not ask, but tell something that may be remembered.
     """
     parts = [notice]
     if files:
@@ -70,8 +77,10 @@ def reply(
         parts.append(HELD_BACK if kept.is_held_back else KEPT)
     if surfaced:
         parts.append(_quotes(surfaced, zone))
-    elif not kept.memory_ids and not files:
-        parts.append("Nothing of what I remember fits this.")
+    if said:
+        parts.append(_just_said(said, zone))
+    elif not surfaced and not kept.memory_ids and not files:
+        parts.append(f"{NOTHING} {LATER}" if is_told else NOTHING)
     if question is not None:
         parts.append(_asked(question))
     return "\n\n".join(parts)
@@ -79,7 +88,7 @@ def reply(
 
 def cap_reached(why: str) -> str:
     """The notice of an answer that no model gave because of the person's own cap."""
-    return CAPPED.format(why=why)
+    return CAPPED.format(why=why.replace(USAGE_PAGE, f"[Usage]({USAGE_PAGE})"))
 
 
 def _asked(question: OpenQuestion) -> str:
@@ -98,6 +107,14 @@ def _quotes(surfaced: Sequence[Recalled], zone: tzinfo) -> str:
         date = f"{said_at.astimezone(zone):%d %B %Y}".lstrip("0")
         where = f"[{date}](/?at={source.message_id})" if source else date
         lines += [f"> {' '.join(item.text.split())}", "", f"— {where}", ""]
+    return "\n".join(lines).rstrip()
+
+
+def _just_said(said: Sequence[Said], zone: tzinfo) -> str:
+    lines = ["You told me earlier:", ""]
+    for one in said:
+        clock = f"{one.said_at.astimezone(zone):%H:%M}"
+        lines += [f"> {_shortened(one.text)}", "", f"— [{clock}](/?at={one.message_id})", ""]
     return "\n".join(lines).rstrip()
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from django.utils import timezone
 
-from conversations import events, offline, remembering, shrinking, tool_loop, warmth
+from conversations import events, lately, offline, remembering, shrinking, tool_loop, warmth
 from conversations.constants import DELTA_FLUSH_S
 from conversations.draft import Draft
 from conversations.events import Event
@@ -174,6 +174,8 @@ def quote(
         kept=remembering.keep_asked(turn.user, asked),
         question=context.open_question,
         files=len(context.files),
+        said=lately.said(turn, asked.text),
+        is_told="?" not in asked.text and not turn.is_off_record,
     )
     draft.model = OFFLINE_MODEL
     yield _delta(turn, draft.text)

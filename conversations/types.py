@@ -102,6 +102,15 @@ class TurnContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A sentence of the person, and where it was said."""
+
+    text: str
+    message_id: UUID
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CameOf:
     """What came of a message: MIRA's answer to it, and the memories that rest on it."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from conversations import offline
+from conversations import lately, offline
+from conversations.types import Said
 
 OPENED = datetime(2026, 6, 1, 22, 30, tzinfo=UTC).astimezone(ZoneInfo("Europe/Vienna"))
 
@@ -34,6 +36,30 @@ def test_what_is_quoted_was_said_and_stands_in_the_order_in_which_it_was():
     texts = [f"Sentence number {number} is about the harbour." for number in range(9)]
     numbers = [int(found) for found in re.findall(r"number (\d)", trace(*texts))]
     assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What is my boat called?", ["My boat is called Ada."]),
+        ("Where does she lie?", ["She lies in Piran."]),
+        ("And the anchors?", ["We bought an anchor."]),
+        ("Which colour has the moon?", []),
+        ("Why?", []),
+    ],
+)
+def test_what_was_said_a_minute_ago_is_found_by_the_words_of_a_question(question, found):
+    said = [
+        Said(text=text, message_id=uuid4(), said_at=OPENED)
+        for text in (
+            "We bought an anchor.",
+            "She lies in Piran.",
+            "Where do boats lie?",
+            "My boat is called Ada.",
+            "My boat is called Ada.",
+        )
+    ]
+    assert [one.text for one in lately.fitting(question, said)] == found
 
 
 def test_a_very_long_sentence_is_shortened_and_says_so():

@@ -61,6 +61,19 @@ class TestWithoutAModel:
         text = reply(say(me, "Where does my sister live?"))
         assert text == f"{offline.NOT_CONFIGURED}\n\nNothing of what I remember fits this."
 
+    def test_what_was_said_in_this_part_is_quoted_though_it_is_no_memory_yet(self, me):
+        told = tell(me, "Hello! My boat is called Ada. Do boats sleep?")
+        answer(told)
+        text = reply(say(me, "What is my boat called?"))
+        message = told.messages.get(role="user")
+        assert "You told me earlier:\n\n> My boat is called Ada.\n\n" in text
+        assert f"(/?at={message.pk})" in text
+        assert "Nothing of what I remember" not in text
+
+    def test_of_what_is_told_it_says_what_becomes_of_it_unless_it_is_off_the_record(self, me):
+        assert reply(say(me, "I had a long day.")).endswith(offline.LATER)
+        assert offline.LATER not in reply(say(me, "Off the record: I bought a gift."))
+
     def test_dates_are_the_persons_own(self, me):
         me.timezone = "Pacific/Auckland"
         me.save()
