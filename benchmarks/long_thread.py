@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
+import random
 import shutil
 import statistics
 import sys
@@ -21,8 +23,8 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable
+from functools import cache
 from typing import Any
-from urllib.parse import quote
 
 from benchmarks.own_mira import OwnMira, own_mira
 
@@ -41,21 +43,44 @@ FIRST_PAINT = """async () => {
 }"""
 
 
+WORDS = 40_000  # that both say, as often as words of a language are said (Zipf)
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
+
+
 def text_of(number: int) -> str:
+    """What a person says shortly and MIRA at length: 66 different words on average."""
+    chance = random.Random(number)
+    length = chance.randint(5, 25) if number % 2 == 0 else chance.randint(30, 180)
+    told = " ".join(chance.choices(_vocabulary(), cum_weights=_shares(), k=length))
     return (
         f"On day {number // 60} the {SUBJECTS[number % 10]} number {number} was about the "
         f"{SUBJECTS[number * 7 % 10]} and cost {number * 13 % 997} euros. "
-        + "We spoke of it for a while, and then of the weather. "
-        * (number % 4)
+        + "We spoke of it for a while, and then of the weather. " * (number % 4)
+        + told
     )
+
+
+@cache
+def _vocabulary() -> list[str]:
+    chance = random.Random(7)
+    found: dict[str, None] = {}
+    while len(found) < WORDS:
+        stem = "".join(chance.choices(SYLLABLES, k=chance.randint(2, 4)))
+        found[stem + chance.choice("bdfgklmnprtvz")] = None
+    return [*found]
+
+
+@cache
+def _shares() -> list[float]:
+    return [*itertools.accumulate(1 / (rank + 8) for rank in range(WORDS))]
 
 
 def seed(username: str, messages: int) -> None:
     """Runs inside MIRA: an account and its thread, a pair of messages every ten minutes."""
     import math  # noqa: PLC0415
-    import random  # noqa: PLC0415
     from datetime import timedelta  # noqa: PLC0415
 
+    from django.db.models import F  # noqa: PLC0415
     from django.utils import timezone  # noqa: PLC0415
 
     from conversations.models import Message, Segment, Thread, Turn  # noqa: PLC0415
@@ -109,9 +134,7 @@ def seed(username: str, messages: int) -> None:
             )  # fmt: skip
         Segment.objects.bulk_create(segments, batch_size=500)
         Turn.objects.bulk_create(turns, batch_size=2000)
-        for turn, first in zip(turns, rows[::2], strict=True):
-            turn.created_at = first.created_at
-        Turn.objects.bulk_update(turns, ["created_at"], batch_size=2000)
+        Turn.objects.for_user(user).update(created_at=F("queued_at"))
         Message.objects.bulk_create(rows, batch_size=2000)
 
 
@@ -161,10 +184,10 @@ def measure(mira: OwnMira, rounds: int) -> dict[str, dict[str, float]]:
         samples.setdefault(what, {}).setdefault(who, []).append(ms)
 
     tokens = {who: mira.token(who, PASSWORD) for who in (SMALL, LARGE)}
-    paths = {who: paths_of(mira, token) for who, token in tokens.items()}
+    middles = {who: middle_of(mira, token) for who, token in tokens.items()}
     for round_number in range(rounds + 1):
         for who, token in tokens.items():
-            for what, path in paths[who].items():
+            for what, path in paths_of(*middles[who], round_number).items():
                 ms = timed(lambda p=path, t=token: fetch(mira, t, p))
                 if round_number:  # the first round warms caches and pools
                     note(what, who, ms)
@@ -192,22 +215,38 @@ def fetch(mira: OwnMira, token: str, path: str) -> Any:
         return json.load(answer)
 
 
-def paths_of(mira: OwnMira, token: str) -> dict[str, str]:
-    """What to ask of this thread. Dates and positions lie in the middle of each."""
+def middle_of(mira: OwnMira, token: str) -> tuple[int, str, str]:
+    """A position in the middle of the thread, the id of the message there and its day."""
     newest = fetch(mira, token, "/api/v1/messages/?page_size=1")["results"][0]
     last = int(newest["text"].split("number ")[1].split()[0])
     middle = last // 2
     around = fetch(mira, token, f"/api/v1/messages/?before={middle}&page_size=1")["results"][0]
-    day = around["created_at"][:10]
+    return middle, around["id"], around["created_at"][:10]
+
+
+def paths_of(middle: int, message_id: str, day: str, round_number: int) -> dict[str, str]:
+    """What to ask of a thread. Each search has a word that nobody searched for before (and nobody
+    said), so that each is embedded anew.
+    """
+    search = "/api/v1/messages/search/?q="
+    number = middle + 2 * round_number
+    subject, other = SUBJECTS[round_number % 10], SUBJECTS[(round_number + 5) % 10]
+    unheard = f"q{number}"
     return {
         "the newest page of messages": "/api/v1/messages/?page_size=50",
         "a page in the middle of the past": f"/api/v1/messages/?before={middle}&page_size=50",
-        "the page around a message": f"/api/v1/messages/?at={around['id']}&page_size=50",
+        "the page around a message": f"/api/v1/messages/?at={message_id}&page_size=50",
         "the page at a date": f"/api/v1/messages/?at={day}&page_size=50",
         "chapters": "/api/v1/segments/?page_size=50",
-        "search, a rare word": f"/api/v1/messages/search/?q={quote(str(middle))}",
-        "search, a word in each tenth message": "/api/v1/messages/search/?q=piano",
-        "search, a word in every message": "/api/v1/messages/search/?q=cost",
+        "search, a rare word": f"{search}{number}",
+        "search, a word in each fifth message": f"{search}{subject}+OR+{unheard}",
+        "search, a word in every message": f"{search}cost+OR+{unheard}",
+        "search, several words": f"{search}{subject}+euros+cost+OR+{unheard}",
+        "search, a common and a rare word": f"{search}euros+{number}",
+        "search, two words that never meet": f"{search}{subject}+{other}+OR+{unheard}",
+        "search, a phrase": f"{search}%22number+{number}%22",
+        "search, a word without another": f"{search}{subject}+-weather+OR+{unheard}",
+        "search, no hits": f"{search}{unheard}",
     }
 
 
