@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import numpy as np
 from pydantic import BaseModel, Field, field_validator
 
 from conversations import file_blocks, ledger, offline, selectors
-from conversations.models import Message, Segment
+from conversations.models import Message, Segment, ToolCall
 from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -84,7 +85,7 @@ def summarise(user: User, segment: Segment, messages: Sequence[Message]) -> Segm
             "closed": f"{closed:%A, %d %B %Y, %H:%M}",
             "name": quoted(name),
             "earlier": _earlier(user, segment),
-            "transcript": transcript(messages, name=name),
+            "transcript": transcript(messages, name=name, used=_used(user, segment)),
         },
         otherwise=by_rule,
     )
@@ -107,14 +108,29 @@ def meaning(title: str, trace: str) -> str:
     return f"{title}. {trace}"
 
 
-def transcript(messages: Sequence[Message], *, name: str) -> str:
-    """Who said what, escaped. A very long one loses its middle and says so."""
-    parts = [
-        f'<said by="{in_quotes(name) if message.role == Message.Role.USER else "MIRA"}">'
-        f"{quoted(message.text)}{file_blocks.first_lines(message)}</said>"
-        for message in messages
-    ]
-    return ledger.without_middle(parts)
+def transcript(messages: Sequence[Message], *, name: str, used: Mapping[UUID, str]) -> str:
+    """Who said what, escaped. A very long one loses its middle and says so.
+
+    `used` names the tools of a turn: that they were used is told, not what they returned.
+    """
+    lines: list[str] = []
+    for message in messages:
+        is_person = message.role == Message.Role.USER
+        by = f' by="{in_quotes(name) if is_person else "MIRA"}"'
+        tools = "" if is_person or message.turn_id is None else used.get(message.turn_id, "")
+        with_tools = f' tools_used="{in_quotes(tools)}"' if tools else ""
+        said = f"{quoted(message.text)}{file_blocks.first_lines(message)}"
+        lines.append(f"<said{by}{with_tools}>{said}</said>")
+    return ledger.without_middle(lines)
+
+
+def _used(user: User, segment: Segment) -> dict[UUID, str]:
+    """The tools that each turn of the segment used, each once, in order."""
+    rows = ToolCall.objects.for_user(user).filter(turn__segment=segment, is_error=False)
+    names: dict[UUID, dict[str, None]] = {}
+    for turn_id, name in rows.order_by("turn", "position").values_list("turn_id", "name"):
+        names.setdefault(turn_id, {})[name] = None
+    return {turn_id: ", ".join(found) for turn_id, found in names.items()}
 
 
 def _earlier(user: User, segment: Segment) -> str:

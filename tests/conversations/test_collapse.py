@@ -165,6 +165,18 @@ class TestResult:
         assert later.messages.get().text == "One more thing."
         assert first.messages.count() == 2
 
+    def test_the_model_hears_which_tools_were_used_and_not_what_they_returned(
+        self, me, fake_anthropic
+    ):
+        fake_anthropic.on("reply").calls_tool(
+            "memory_tool", {"operation": "search", "query": "boat"}, saying="Let me see."
+        ).says("Nothing is remembered of it.")
+        say(me, "Where is my boat?")
+        put_to_rest(me)
+        prompt = fake_anthropic.seen("summary")[0].prompt
+        assert '<said by="MIRA" tools_used="memory_tool">Let me see.' in prompt
+        assert "Say so honestly." not in prompt
+
 
 class TestTwice:
     """Nothing is doubled or lost, wherever a worker died."""
