@@ -16,8 +16,15 @@ from django.utils.crypto import constant_time_compare
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from conversations import events, selectors, services, stream
-from conversations.constants import FIRST_FRAME_S, NUDGE_LOST_S, RESUME_MARGIN_S, STREAM_TTL_S
+from conversations.constants import (
+    FIRST_FRAME_S,
+    READ_S,
+    RESUME_MARGIN_S,
+    SIGN_IN_LOOK_S,
+    STREAM_TTL_S,
+)
 from mira_site.accounts import selectors as accounts
+from mira_site.accounts.models import User
 from mira_site.errors import MiraError
 from mira_site.isolation import acting_as
 
@@ -53,6 +60,7 @@ class ResumeFrame(BaseModel):
 class ChatConsumer(AsyncJsonWebsocketConsumer):
     """One open page. Events come from the stream, so each arrives once and in order."""
 
+    channel_layer_alias = ""  # none: the stream is read, and nobody sends to a socket
     reader: stream.AsyncReader | None = None
     pump: asyncio.Task[None] | None = None
 
@@ -66,9 +74,8 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
         self.user_id = user.pk
         self.session_hash = self.scope.get("session", {}).get(HASH_SESSION_KEY)
         self.reader = stream.AsyncReader(user.pk)
-        self.news, self.spoken_to = asyncio.Event(), asyncio.Event()
+        self.spoken_to = asyncio.Event()
         try:
-            await self.channel_layer.group_add(stream.group(user.pk), self.channel_name)
             self.seen = await self.reader.last_id()
         except (redis.RedisError, OSError):
             await self.accept(self.scope.get("token_protocol"))
@@ -82,19 +89,9 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
             self.pump.cancel()
         if self.reader is not None:
             await self.reader.close()
-            try:
-                await self.channel_layer.group_discard(
-                    stream.group(self.user_id), self.channel_name
-                )
-            except (redis.RedisError, OSError):
-                log.info("socket.left_without_redis")
-
-    async def events_new(self, message: dict[str, Any]) -> None:
-        """The group says: look again."""
-        self.news.set()
 
     async def _pump(self) -> None:
-        """Send what comes after `seen`, from wherever `_resume` has put it meanwhile.
+        """Send what comes after `seen`, as it comes; started anew where `seen` is put back.
 
         Nothing is sent before the page had the time to say where it left off: an event of now
         would overtake those it has missed.
@@ -104,23 +101,12 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
             await _wait(self.spoken_to, FIRST_FRAME_S)
             looked_at = time.monotonic()
             while True:
-                self.news.clear()
-                after = self.seen
-                found = await self.reader.after(after)
-                for event in found:
-                    if self.seen != after:
-                        break
-                    self.seen = after = event.id
+                for event in await self.reader.after(self.seen, block_ms=round(READ_S * 1000)):
+                    self.seen = event.id
                     if not await self._told({"id": event.id, **event.payload}):
                         return
-                if not found:
-                    await _wait(self.news, NUDGE_LOST_S)
-                if time.monotonic() - looked_at >= NUDGE_LOST_S:  # however much there was to tell
+                if time.monotonic() - looked_at >= SIGN_IN_LOOK_S:  # however much there was to tell
                     looked_at = time.monotonic()
-                    # A nudge may be lost with Redis, and the layer forgets its members in a day.
-                    await self.channel_layer.group_add(
-                        stream.group(self.user_id), self.channel_name
-                    )
                     if ended := await database_sync_to_async(self._ended, thread_sensitive=False)():
                         await self.close(ended)
                         return
@@ -181,25 +167,31 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
         After the end of its session a page dials again: with the session that was kept, or made
         anew, it is let in, with none it hears that it is signed out.
         """
+        return self._signed_in()[1]
+
+    def _signed_in(self) -> tuple[User | None, int]:
+        """Who it is as of now, or why the socket must close."""
         token = self.scope.get("token")
         if token is not None:
-            return 0 if accounts.user_of_token(token) is not None else SIGNED_OUT
+            owner = accounts.user_of_token(token)
+            return owner, 0 if owner is not None else SIGNED_OUT
         user = accounts.user(self.user_id)
         if not user.is_active:
-            return SIGNED_OUT
+            return None, SIGNED_OUT
         session = self.scope["session"]
         if not session.exists(session.session_key):
-            return COME_AGAIN
+            return None, COME_AGAIN
         is_same = constant_time_compare(self.session_hash, user.get_session_auth_hash())
-        return 0 if is_same else COME_AGAIN
+        return (user, 0) if is_same else (None, COME_AGAIN)
 
     def _accept(self, frame: SendFrame) -> int:
         """0, or the code with which the socket closes instead of taking the message."""
-        if ended := self._ended():
+        user, ended = self._signed_in()
+        if user is None:
             return ended
         with acting_as(self.user_id):
             services.accept_message(
-                user=accounts.user(self.user_id),
+                user=user,
                 text=frame.text,
                 client_id=frame.client_id,
                 file_ids=frame.attachments,
@@ -221,8 +213,10 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
         if milliseconds and age_s > STREAM_TTL_S - RESUME_MARGIN_S:
             await self.send_json({"type": events.NOTICE, "level": "resync", "text": RESYNC_TEXT})
         if stream.is_later(self.seen, than=after):
+            if self.pump is not None:  # it may wait for what is newer
+                self.pump.cancel()
             self.seen = after
-            self.news.set()
+            self.pump = asyncio.create_task(self._pump())
 
     async def _notice(self, text: str, frame: dict[str, Any] | None = None) -> None:
         """An error of this page's own frame: said to it alone, so it has no id."""

@@ -102,6 +102,7 @@ def judged(memory: Memory) -> str | None:
 def message(row: Message) -> dict[str, Any]:
     """A message with its segment's label and, on an answer, the memories that were surfaced."""
     answered = row.role == Message.Role.ASSISTANT and row.turn is not None
+    may_have_files = row.role == Message.Role.USER and row.has_files is not False
     return {
         "id": str(row.pk),
         "position": row.position,
@@ -116,12 +117,12 @@ def message(row: Message) -> dict[str, Any]:
         "error": error(row.turn) if row.turn else None,
         "is_partial": row.is_partial,
         "is_cut": row.is_cut,
+        "is_quoted": bool(answered and row.turn and row.turn.model == OFFLINE_MODEL),
         "is_off_record": row.is_off_record,
         "surfaced": surfaced(row.turn.surfaced.all()) if answered and row.turn else [],
         "tools": tools(row.turn.tool_calls.all()) if answered and row.turn else [],
         "attachments": [
-            attachment(file)
-            for file in (row.attachments.all() if row.role == Message.Role.USER else ())
+            attachment(file) for file in (row.attachments.all() if may_have_files else ())
         ],
     }
 

@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 import structlog
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError as QueueUnavailable
 
@@ -72,28 +73,32 @@ def _accept(
 ) -> Turn:
     after = _last_event_id(user)
     thread = threads.lock_thread(user)
-    known: Turn | None = Turn.objects.for_user(user).filter(client_id=client_id).first()
-    if known is not None:
-        return known
-    if thread.turns.filter(status__in=Turn.OPEN).exists():
+    in_the_way = Q(client_id=client_id) | Q(thread=thread, status__in=Turn.OPEN)
+    turns: list[Turn] = list(Turn.objects.for_user(user).filter(in_the_way))
+    for known in turns:
+        if known.client_id == client_id:
+            return known
+    if turns:
         raise Conflict(
             "MIRA is still answering. Wait for the answer or stop it, then send this again."
         )
     now = timezone.now()
     is_off_record = _is_behind_veil(user, text, now, wished=off_record)
-    segment = threads.active_segment(thread, at=now)
+    segment, number = threads.active_segment(thread, at=now)
     turn: Turn = Turn.objects.create(
         user=user,
         thread=thread,
         segment=segment,
         client_id=client_id,
-        number=threads.next_number(segment),
+        number=number,
         is_off_record=is_off_record,
         queued_at=now,
         resume_after=after,
     )
     message = threads.append(thread, segment, turn=turn, role=Message.Role.USER, text=text, at=now)
-    attachments.give(user, message, file_ids)
+    message.has_files = bool(file_ids)
+    if file_ids:
+        attachments.give(user, message, file_ids)
     if not is_off_record and accounts.record_use(user=user, at=now):
         memory.begin_use_day(user=user, at=now)
     log.info("message.accepted", turn=turn.short_id, characters=len(text), files=len(file_ids))

@@ -1,14 +1,12 @@
-"""Events of a person: a Redis stream keeps them for replay, a channel group says "look again".
+"""Events of a person: a Redis stream keeps them, for replay and for those who listen now.
 
-The stream alone is the truth. The group carries nothing, so a lost or doubled nudge loses
-or doubles nothing: every reader takes from the stream what comes after the last id it has seen.
+Every reader takes from the stream what comes after the last id it has seen, and waits there for the
+next: so nothing is lost or doubled, and an event is with a page one step after it was stored.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 import time
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,7 +16,6 @@ from uuid import UUID
 import redis
 import redis.asyncio
 import structlog
-from channels.layers import get_channel_layer
 from django.conf import settings
 
 from conversations.constants import STREAM_MAX_EVENTS, STREAM_TTL_S
@@ -34,10 +31,6 @@ def key(user_id: UUID | str) -> str:
     return f"{settings.REDIS_PREFIX}events:{user_id}"
 
 
-def group(user_id: UUID | str) -> str:
-    return f"events.{user_id}"
-
-
 @lru_cache(maxsize=4)
 def _client(url: str) -> redis.Redis:
     return redis.Redis.from_url(
@@ -50,7 +43,7 @@ def client() -> redis.Redis:
 
 
 def publish(user_id: UUID | str, event: Event) -> str:
-    """Store an event and nudge the open pages. Returns its id, or "" when Redis is away.
+    """Store an event, which wakes the open pages. Returns its id, or "" when Redis is away.
 
     What an event tells is in the database already (or will be, at the end of the turn), so a turn
     goes on without Redis; pages catch up from there.
@@ -61,12 +54,10 @@ def publish(user_id: UUID | str, event: Event) -> str:
         pipeline = client().pipeline(transaction=False)
         pipeline.xadd(name, {"e": json.dumps(payload)}, maxlen=STREAM_MAX_EVENTS, approximate=True)
         pipeline.expire(name, STREAM_TTL_S)
-        event_id = str(pipeline.execute()[0])
+        return str(pipeline.execute()[0])
     except redis.RedisError as error:
         log.warning("event.lost", type=event.type, reason=type(error).__name__)
         return ""
-    _nudger().nudge(group(user_id))
-    return event_id
 
 
 def forget(user_id: UUID | str) -> bool:
@@ -154,32 +145,6 @@ class AsyncReader:
 
     async def close(self) -> None:
         await self._redis.aclose()
-
-
-class _Nudger:
-    """Sends group messages from any thread on one event loop of its own.
-
-    async_to_sync would open a loop and a Redis connection for every event.
-    """
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="nudger", daemon=True).start()
-
-    def nudge(self, name: str) -> None:
-        asyncio.run_coroutine_threadsafe(self._send(name), self._loop)
-
-    async def _send(self, name: str) -> None:
-        layer = get_channel_layer()
-        try:
-            await layer.group_send(name, {"type": "events.new"})
-        except (redis.RedisError, OSError) as error:
-            log.warning("event.not_announced", reason=type(error).__name__)
-
-
-@lru_cache(maxsize=1)
-def _nudger() -> _Nudger:
-    return _Nudger()
 
 
 def is_later(event_id: str, than: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import Max, OuterRef, Subquery
 
 from conversations import presenting
 from conversations.constants import VEIL_MINUTES
@@ -33,19 +33,22 @@ def thread_for(user: User) -> Thread:
 
 def lock_thread(user: User) -> Thread:
     """The thread's row, locked until the transaction ends: whoever holds it may append."""
-    thread = thread_for(user)
-    locked: Thread = Thread.objects.for_user(user).select_for_update().get(pk=thread.pk)
-    return locked
+    rows = Thread.objects.for_user(user).select_for_update()
+    locked: Thread | None = rows.first()
+    return locked if locked is not None else rows.get(pk=thread_for(user).pk)
 
 
-def active_segment(thread: Thread, *, at: datetime) -> Segment:
-    """The open segment, a new one if there is none."""
-    segment: Segment | None = thread.segments.filter(status=Segment.Status.ACTIVE).first()
-    if segment is None:
-        segment = Segment.objects.create(
-            user_id=thread.user_id, thread=thread, opened_at=at, last_message_at=at
-        )
-    return segment
+def active_segment(thread: Thread, *, at: datetime) -> tuple[Segment, int]:
+    """The open segment, a new one if there is none, and the number of its next turn, from 1."""
+    numbers = Turn.objects.filter(segment=OuterRef("pk")).order_by("-number").values("number")
+    rows = thread.segments.filter(status=Segment.Status.ACTIVE)
+    found = rows.annotate(last_number=Subquery(numbers[:1])).first()
+    if found is not None:
+        return found, (found.last_number or 0) + 1
+    segment: Segment = Segment.objects.create(
+        user_id=thread.user_id, thread=thread, opened_at=at, last_message_at=at
+    )
+    return segment, 1
 
 
 def append(
@@ -61,8 +64,8 @@ def append(
     content: Sequence[Mapping[str, Any]] | None = None,
 ) -> Message:
     """Add one message at the end of the thread. `content` is its text where it is not given."""
-    Thread.objects.filter(pk=thread.pk).update(last_position=F("last_position") + 1)
-    thread.refresh_from_db(fields=["last_position"])
+    thread.last_position += 1  # nobody else may: the row is locked
+    Thread.objects.filter(pk=thread.pk).update(last_position=thread.last_position)
     message: Message = Message.objects.create(
         user_id=thread.user_id,
         thread=thread,

@@ -13,7 +13,7 @@ import structlog
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Subquery
 from django.utils import timezone
 from knox.models import AuthToken
 
@@ -149,14 +149,22 @@ def record_use(*, user: User, at: datetime) -> bool:
     Their days only go forward: a message on a day they have already left (they flew west, or
     changed their zone) counts to their latest day.
     """
+    if _counted(user, at):  # as nearly always
+        return False
     clock = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if _counted(clock, at):
+        return False
     day_on = selectors.local_now(clock, at).date()
-    latest = UseDay.objects.for_user(user).order_by("-day_on").first()
-    if latest is None or latest.day_on < day_on:
-        UseDay.objects.create(user=clock, day_on=day_on, first_message_at=at, message_count=1)
-        return True
-    UseDay.objects.for_user(user).filter(pk=latest.pk).update(message_count=F("message_count") + 1)
-    return False
+    UseDay.objects.create(user=clock, day_on=day_on, first_message_at=at, message_count=1)
+    return True
+
+
+def _counted(user: User, at: datetime) -> bool:
+    """Count a message to the latest day, unless it is of a later one."""
+    days = UseDay.objects.for_user(user)
+    latest = days.order_by("-day_on").values("pk")[:1]
+    reached = days.filter(pk=Subquery(latest), day_on__gte=selectors.local_now(user, at).date())
+    return bool(reached.update(message_count=F("message_count") + 1))
 
 
 @transaction.atomic

@@ -160,7 +160,8 @@ class TestWho:
     def test_a_page_whose_session_was_ended_elsewhere_has_to_dial_again(
         self, dial, alice, live_mira, monkeypatch
     ):
-        monkeypatch.setattr("conversations.consumers.NUDGE_LOST_S", 0.2)
+        monkeypatch.setattr("conversations.consumers.SIGN_IN_LOOK_S", 0.2)
+        monkeypatch.setattr("conversations.consumers.READ_S", 0.1)
         monkeypatch.setattr("conversations.consumers.FIRST_FRAME_S", 0.1)
         line, silent = dial(alice, origin=live_mira), dial(alice, origin=live_mira)
         accounts.end_sessions(user=alice)
@@ -171,7 +172,7 @@ class TestWho:
     def test_a_page_that_signed_out_hears_nothing_more_however_much_is_said(
         self, dial, alice, live_mira, monkeypatch
     ):
-        monkeypatch.setattr("conversations.consumers.NUDGE_LOST_S", 0.5)
+        monkeypatch.setattr("conversations.consumers.SIGN_IN_LOOK_S", 0.5)
         line, other = dial(alice, origin=live_mira), dial(alice)
         line.send("resume", after="0")
         signed_in = Session.objects.get()
@@ -247,12 +248,12 @@ class TestEvents:
             services.accept_message(user=alice, text="Hello", client_id=uuid.uuid4())
         assert line.until(*ENDS)["type"] == "turn.finished"
 
-    def test_a_lost_nudge_is_made_up_for(self, dial, alice, monkeypatch):
-        monkeypatch.setattr("conversations.consumers.NUDGE_LOST_S", 0.3)
-        line = dial(alice)
-        line.send("resume", after="0")
-        monkeypatch.setattr(stream._Nudger, "nudge", lambda self, name: None)
+    def test_a_line_that_already_waits_for_news_can_still_go_back(self, dial, alice, monkeypatch):
+        monkeypatch.setattr("conversations.consumers.FIRST_FRAME_S", 0)
         stream.publish(alice.pk, Event(type="notice", turn_id=None, body={"text": "Hello"}))
+        line = dial(alice)
+        time.sleep(0.2)
+        line.send("resume", after="0")
         assert line.next()["text"] == "Hello"
 
     def test_whoever_was_away_too_long_is_told_to_look_anew(self, dial, alice):
