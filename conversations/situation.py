@@ -58,7 +58,9 @@ def gather(
     """What trinkets may look at, for the newest message, which is the last of `history`."""
     local = accounts.local_now(turn.user, now)
     person = PersonView(
-        name=turn.user.first_name or turn.user.username, timezone=str(accounts.zone(turn.user))
+        name=turn.user.first_name or turn.user.username,
+        timezone=str(accounts.zone(turn.user)),
+        language=accounts.language(turn.user),
     )
     before = continuity.continuity(
         turn.user, before=turn.segment.opened_at, known_at=warmth.since(history)

@@ -51,6 +51,7 @@ class PersonView:
 
     name: str
     timezone: str
+    language: str = ""  # English name of the one chosen for answers
 
 
 Complexity = Literal["straightforward", "complex"]

@@ -10,4 +10,5 @@ from mira_site.prompts import in_quotes
 @trinket("person", slot=Slot.SEGMENT, order=10)
 def person(turn: TurnContext) -> str:
     name, zone = in_quotes(turn.person.name), in_quotes(turn.person.timezone)
-    return f'<person name="{name}" timezone="{zone}"/>'
+    language = f' answers_in="{turn.person.language}"' if turn.person.language else ""
+    return f'<person name="{name}" timezone="{zone}"{language}/>'

@@ -16,7 +16,7 @@ from django.utils import timezone
 from knox.models import AuthToken
 from rest_framework.exceptions import AuthenticationFailed
 
-from mira_site.accounts import zones
+from mira_site.accounts import languages, zones
 from mira_site.accounts.authentication import ScopedTokenAuthentication
 from mira_site.accounts.constants import (
     EFFORTS,
@@ -74,7 +74,7 @@ def use_days(user: User) -> int:
 def preferences(user: User) -> Preferences:
     """What is stored on the account; what makes no sense is its default."""
     stored, default = user.preferences, Preferences()
-    theme, effort = stored.get("theme"), stored.get("effort")
+    theme, effort, language = (stored.get(name) for name in ("theme", "effort", "language"))
     quiet = stored.get("quiet_minutes")
     is_quiet = type(quiet) is int and QUIET_MINUTES_MIN <= quiet <= QUIET_MINUTES_MAX
     return Preferences(
@@ -83,7 +83,13 @@ def preferences(user: User) -> Preferences:
         observer=stored.get("observer") is not False,
         quiet_minutes=quiet if is_quiet else default.quiet_minutes,
         fixed_zone=stored.get("fixed_zone") is True,
+        language=language if language in languages.LANGUAGES else default.language,
     )
+
+
+def language(user: User) -> str:
+    """English name of the language chosen for answers; "" where none is."""
+    return languages.english_name(preferences(user).language)
 
 
 def settings_of(user: User) -> PersonSettings:

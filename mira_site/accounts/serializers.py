@@ -14,6 +14,7 @@ from mira_site.accounts.constants import (
     QUIET_MINUTES_MIN,
     THEMES,
 )
+from mira_site.accounts.languages import LANGUAGES
 from mira_site.llm import choices
 from mira_site.llm.budget import CAP_MAX
 from mira_site.llm.types import Tier
@@ -81,6 +82,11 @@ class SettingsSerializer(KnownFieldsOnly):
     )
     fixed_zone = serializers.BooleanField(
         help_text="The time zone stays as it was set, whatever the device says."
+    )
+    language = serializers.ChoiceField(
+        choices=[*LANGUAGES],
+        allow_blank=True,
+        help_text="In which answers come; empty is that of the message.",
     )
     monthly_cap = serializers.DecimalField(
         max_digits=8,

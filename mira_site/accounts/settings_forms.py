@@ -9,6 +9,7 @@ from django import forms
 
 from mira_site.accounts import zones
 from mira_site.accounts.constants import EFFORTS, NAME_MAX, THEMES
+from mira_site.accounts.languages import AS_WRITTEN, LANGUAGES
 from mira_site.accounts.models import User
 from mira_site.accounts.types import PersonSettings
 from mira_site.llm import choices
@@ -40,6 +41,10 @@ TIER_WORDS = {
 }
 
 
+def _language(name: str, own: str) -> str:
+    return name if own == name else f"{name} – {own}"
+
+
 class YouForm(forms.Form):
     name = forms.CharField(
         label="Name",
@@ -47,6 +52,15 @@ class YouForm(forms.Form):
         required=False,
         widget=forms.TextInput(attrs={"autocomplete": "given-name"}),
         help_text="What I call you. Left empty, it is your username.",
+    )
+    language = forms.ChoiceField(
+        label="Language of my answers",
+        required=False,
+        choices=[
+            (AS_WRITTEN, "The one you write in"),
+            *((code, _language(*names)) for code, names in LANGUAGES.items()),
+        ],
+        help_text="These pages exist in English only.",
     )
     timezone = forms.CharField(
         label="Time zone",
@@ -155,6 +169,7 @@ def initial(user: User, now: PersonSettings) -> dict[str, object]:
     """What the forms show at first."""
     return {
         "name": user.first_name,
+        "language": now.language,
         "timezone": user.timezone,
         "fixed_zone": now.fixed_zone,
         "theme": now.theme,

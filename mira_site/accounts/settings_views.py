@@ -108,7 +108,7 @@ def _save(request: SignedInRequest, section: str, form: forms.Form) -> IssuedTok
             user=user,
             zone_name=said["timezone"],
             name=said["name"],
-            chosen={"fixed_zone": said["fixed_zone"]},
+            chosen={name: said[name] for name in ("fixed_zone", "language")},
         )
     else:
         chosen = form.chosen() if isinstance(form, settings_forms.ThinkingForm) else said

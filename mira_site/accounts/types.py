@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from mira_site.accounts.constants import QUIET_MINUTES
+from mira_site.accounts.languages import AS_WRITTEN
 from mira_site.accounts.models import User
 
 
@@ -34,6 +35,7 @@ class Preferences:
     observer       the second pair of eyes looks at the talk every few turns
     quiet_minutes  without a message, after which a stretch of conversation becomes memory
     fixed_zone     the time zone stays as it was set, whatever the device says
+    language       code of the one in which answers come; "" is that of the message
     """
 
     theme: str = "system"
@@ -41,6 +43,7 @@ class Preferences:
     observer: bool = True
     quiet_minutes: int = QUIET_MINUTES
     fixed_zone: bool = False
+    language: str = AS_WRITTEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

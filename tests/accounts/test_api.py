@@ -168,6 +168,7 @@ def test_me_says_who_i_am(api, alice):
             "observer": True,
             "quiet_minutes": 60,
             "fixed_zone": False,
+            "language": "",
             "monthly_cap": None,
             "models": {},
         },

@@ -48,7 +48,7 @@ def test_a_stranger_is_sent_to_the_door(client):
         assert client.get(reverse(name)).status_code == 302
 
 
-def test_every_section_is_there_and_english_is_the_only_language(page):
+def test_every_section_is_there_and_english_is_the_only_language_of_pages(page):
     text = page.get(PAGE).content.decode()
     for section in ("you", "looks", "thinking", "key", "tokens", "devices"):
         assert f'id="{section}"' in text
@@ -70,6 +70,16 @@ class TestYou:
         alice.refresh_from_db()
         assert zones.is_known(alice.timezone)
         assert city.replace(" ", "_").casefold() in alice.timezone.casefold()
+
+    def test_a_language_is_chosen_for_answers(self, page, alice):
+        page.post(PAGE, {**YOU, "language": "de"})
+        alice.refresh_from_db()
+        assert selectors.language(alice) == "German"
+        answer = page.post(PAGE, {**YOU, "language": "xx"})
+        assert answer.status_code == 400
+        page.post(PAGE, {**YOU, "language": ""})
+        alice.refresh_from_db()
+        assert selectors.language(alice) == ""
 
     def test_an_unknown_zone_is_refused_at_its_field_and_nothing_is_saved(self, page, alice):
         answer = page.post(PAGE, {**YOU, "timezone": "Mars"})
@@ -325,6 +335,7 @@ def test_the_cap_is_part_of_me(page, alice):
         ({"models": {"reply": "claude-opus-5-5"}}, "models"),
         ({"models": {"poet": "x"}}, "models"),
         ({"fixed_zone": None}, "fixed_zone"),
+        ({"language": "klingon"}, "language"),
     ],
 )
 def test_a_bad_setting_is_400_names_the_field_and_changes_nothing(page, alice, change, field):

@@ -178,7 +178,8 @@ def test_the_schema_tells_of_it(client):
     changes = schema["components"]["schemas"]["SettingsChanges"]
     assert "required" not in changes
     assert set(changes["properties"]) == {
-        "theme", "effort", "observer", "quiet_minutes", "fixed_zone", "monthly_cap", "models",
+        "theme", "effort", "observer", "quiet_minutes", "fixed_zone", "language", "monthly_cap",
+        "models",
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -27,6 +28,15 @@ CONTEXT = TurnContext(
 
 def roles(request) -> list[str]:
     return [message.role for message in request.messages]
+
+
+def test_a_language_chosen_for_answers_is_told():
+    def told(language: str) -> str:
+        context = replace(CONTEXT, person=replace(CONTEXT.person, language=language))
+        return prompt.compose(context, [Message(role="user", text="Hi")]).request.system[1].text
+
+    assert "answers_in" not in told("")
+    assert ' answers_in="German"/>' in told("German")
 
 
 def test_the_sections_and_their_order_are_these():
