@@ -98,6 +98,11 @@ class Segment(Owned):
             models.Index(fields=["thread", "-opened_at", "-id"], name="segment_thread_opened"),
             models.Index(fields=["user", "-opened_at", "-id"], name="segment_user_opened"),
             models.Index(fields=["status", "last_message_at"], name="segment_status_last"),
+            models.Index(
+                fields=["user", "summary_stale_at"],
+                condition=models.Q(summary_stale_at__isnull=False),
+                name="segment_stale",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -161,6 +166,11 @@ class Turn(Owned):
         indexes = [
             models.Index(fields=["status", "heartbeat_at"], name="turn_status_heartbeat"),
             models.Index(fields=["thread", "-created_at"], name="turn_thread_created"),
+            models.Index(
+                fields=["thread"],
+                condition=models.Q(is_off_record=True),
+                name="turn_off_record",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -219,6 +229,16 @@ class Message(Owned):
             models.Index(fields=["segment", "position"], name="message_segment_position"),
             models.Index(fields=["user", "position"], name="message_user_position"),
             models.Index(fields=["user", "created_at"], name="message_user_created"),
+            models.Index(
+                fields=["user", "edited_at"],
+                condition=models.Q(edited_at__isnull=False),
+                name="message_edited",
+            ),
+            models.Index(
+                fields=["user", "position"],
+                condition=models.Q(is_off_record=True),
+                name="message_off_record",
+            ),
         ]
 
     def __str__(self) -> str:
