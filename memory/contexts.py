@@ -151,14 +151,14 @@ def context(
             most=limit,
         )
     with metrics.stage("render"):
-        items = _items(memories, forms, allocation)
+        items = _in_order(_items(memories, forms, allocation), zone)
         lines = _lines(items, zone)
         text = "\n".join([rendering.OPENING, *lines, rendering.CLOSING]) if lines else ""
     return RecallContext(
         text=text,
         tokens=tokens.estimate(text),
         budget_tokens=budget_tokens,
-        items=_in_order(items, zone),
+        items=items,
         left_out=tuple(
             LeftOutItem(
                 memory=one,
@@ -184,9 +184,10 @@ def candidates(memories: Sequence[Recalled], *, zone: ZoneInfo) -> list[Candidat
 
 def frames(memories: Sequence[Recalled], *, zone: ZoneInfo) -> dict[Hashable, int]:
     """What the line of each day costs."""
+    moments = {_day(one, zone): one.said_at for one in memories}
     return {
-        _day(one, zone): rendering.line_tokens(rendering.heading(one.said_at, zone))
-        for one in memories
+        on: rendering.line_tokens(rendering.heading(moment, zone))
+        for on, moment in moments.items()
     }
 
 
@@ -230,21 +231,21 @@ def _items(
 
 def _in_order(items: Sequence[ContextItem], zone: ZoneInfo) -> tuple[ContextItem, ...]:
     best: dict[date, float] = {}
-    for item in items:
-        on = _day(item.memory, zone)
+    days = [_day(item.memory, zone) for item in items]
+    for on, item in zip(days, items, strict=True):
         best[on] = max(best.get(on, 0.0), item.factors.relevance)
 
-    def place(item: ContextItem) -> tuple[float, int, datetime, UUID]:
-        on = _day(item.memory, zone)
+    def place(pair: tuple[date, ContextItem]) -> tuple[float, int, datetime, UUID]:
+        on, item = pair
         return (-best[on], -on.toordinal(), item.memory.said_at, item.memory.id)
 
-    return tuple(sorted(items, key=place))
+    return tuple(item for _, item in sorted(zip(days, items, strict=True), key=place))
 
 
 def _lines(items: Sequence[ContextItem], zone: ZoneInfo) -> list[str]:
     lines: list[str] = []
     above = ""
-    for item in _in_order(items, zone):
+    for item in items:
         heading = rendering.heading(item.memory.said_at, zone)
         if heading != above:
             lines.append(heading)
