@@ -17,6 +17,19 @@ from memory import selectors as memory
 
 PREFIX_CHARS = 3  # of a word that stands for its other forms: lie, lies
 FORMS_CHARS = 3  # that a form may be longer: call, called
+_ASKING = """
+    what where when who whom whose which how why tell remind show find list
+    was wo wann wer wen wem wessen welche welcher welches wie warum wieso sag sage erzähl erzähle
+    que quoi où quand qui quel quelle comment pourquoi dis raconte
+    qué dónde cuándo quién cuál cómo dime cuéntame
+"""
+ASKING = frozenset(_ASKING.split())
+
+
+def is_asked(text: str) -> bool:
+    """Whether the words ask for something, as far as their sign or their first word tells."""
+    first = next(iter(text.casefold().split()), "").strip("¿¡,.!…\"“„«")
+    return "?" in text or "？" in text or first in ASKING
 
 
 def said(turn: Turn, question: str) -> list[Said]:

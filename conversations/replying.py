@@ -167,6 +167,7 @@ def quote(
     """The answer without a model."""
     zone = context.now.tzinfo
     assert zone is not None  # noqa: S101 (local_now is aware)
+    is_asked = lately.is_asked(asked.text)
     draft.text = offline.reply(
         draft.surfaced or (),
         zone=zone,
@@ -174,8 +175,8 @@ def quote(
         kept=remembering.keep_asked(turn.user, asked),
         question=context.open_question,
         files=len(context.files),
-        said=lately.said(turn, asked.text),
-        is_told="?" not in asked.text and not turn.is_off_record,
+        said=lately.said(turn, asked.text) if is_asked else (),
+        is_told=not is_asked and not turn.is_off_record,
     )
     draft.model = OFFLINE_MODEL
     yield _delta(turn, draft.text)

@@ -42,6 +42,7 @@ from memory import selectors as memory
 from memory.types import Memory
 from mira_site.accounts.models import User
 from mira_site.errors import BadRequest, EventsUnavailable, NotFound
+from mira_site.llm import client
 
 Json = dict[str, Any]
 
@@ -248,5 +249,6 @@ def chat_state(user: User) -> Json:
         "open_turn": presenting.turn(running) if running else None,
         "veil": veil_state(user),
         "reopenable": _reopenable(user),
+        "has_model": client.is_configured(),
         "last_event_id": running.resume_after if running else last_event_id,
     }

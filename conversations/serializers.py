@@ -141,6 +141,9 @@ class MessageOut(serializers.Serializer):
     is_cut = serializers.BooleanField(
         help_text="The answer met the limit of its length; see turns/{id}/continue/."
     )
+    is_quoted = serializers.BooleanField(
+        help_text="Written without a model. While it is the newest, turns/{id}/retry/ asks one."
+    )
     is_off_record = serializers.BooleanField()
     surfaced = SurfacedOut(many=True)
     tools = ToolUsedOut(many=True)

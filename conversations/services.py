@@ -30,6 +30,7 @@ from conversations import (
 from conversations.constants import MESSAGE_MAX_CHARS
 from conversations.events import Event
 from conversations.models import Attachment, Message, Segment, Turn
+from conversations.replying import OFFLINE_MODEL
 from conversations.types import Afterlife, Deleted, Rederiving
 from memory import services as memory
 from mira_site.accounts import services as accounts
@@ -190,7 +191,7 @@ def stop_turn(*, user: User, turn_id: UUID) -> Turn:
 
 @transaction.atomic
 def retry_turn(*, user: User, turn_id: UUID) -> Turn:
-    """Answer a message again whose turn failed, was interrupted or stopped.
+    """Answer a message again whose turn failed, was interrupted or stopped, or was only quoted on.
 
     Raises NotFound; Conflict if it is not the newest turn, was answered, or its segment has
     collapsed. Retrying an open turn changes nothing.
@@ -200,7 +201,7 @@ def retry_turn(*, user: User, turn_id: UUID) -> Turn:
     turn = threads.lock_turn(user, turn_id)
     if turn.status in Turn.OPEN:
         return turn
-    if turn.status not in Turn.RETRYABLE:
+    if turn.status not in Turn.RETRYABLE and turn.model != OFFLINE_MODEL:
         raise Conflict("This message was answered already. Send a new one to go on.")
     if thread.turns.filter(created_at__gt=turn.created_at).exists():
         raise Conflict("The conversation has moved on since. Send the message again instead.")
@@ -216,7 +217,7 @@ def retry_turn(*, user: User, turn_id: UUID) -> Turn:
     turn.attempt += 1
     turn.status, turn.queued_at, turn.resume_after = Turn.Status.QUEUED, timezone.now(), after
     turn.started_at = turn.heartbeat_at = turn.finished_at = turn.stop_requested_at = None
-    turn.error_code = turn.error_detail = ""
+    turn.error_code = turn.error_detail = turn.model = ""
     turn.save()
     message = turn.messages.select_related("segment", "turn").get(role=Message.Role.USER)
     transaction.on_commit(partial(_announce_and_queue, turn, message), robust=True)

@@ -4,7 +4,7 @@ import { fileList } from "mira/attachments";
 import { clock, fullDate } from "mira/dates";
 import { copyButton, giveFocusBack, h, icon, star } from "mira/dom";
 import { surfacedItem } from "mira/feedback";
-import { limitNote } from "mira/limits";
+import { limitNote, quotedNote } from "mira/limits";
 import { GrowingText, renderMarkdown } from "mira/render";
 
 const FOLD_AFTER = 1800; // characters of a person's message that are shown before "Show all"
@@ -129,7 +129,7 @@ export class ReplyView extends View {
     this.#growing.clear();
     this.#note.hidden = true;
     this.#foot.hidden = true;
-    this.#setLimit(false);
+    this.#setEnd({});
     this.#thinking.hidden = true;
     this.#thinking.querySelector(".thinking__text").textContent = "";
     this.setSurfaced([]);
@@ -173,13 +173,16 @@ export class ReplyView extends View {
     this.#foot.hidden = false;
     if (message.surfaced) this.setSurfaced(message.surfaced);
     if (message.tools) this.setTools(message.tools);
-    this.#setLimit(message.is_cut);
+    this.#setEnd(message);
   }
 
-  #setLimit(isCut) {
-    const shown = this.article.querySelector(":scope > [data-limit]");
-    if (isCut && !shown) this.#note.before(limitNote(this.turn));
-    else if (!isCut) shown?.remove();
+  /** What can be done about how the answer ends: go on with it, or ask for a real one. */
+  #setEnd({ is_cut: isCut, is_quoted: isQuoted }) {
+    for (const [isWanted, name, make] of [[isCut, "limit", limitNote], [isQuoted, "quoted", quotedNote]]) {
+      const shown = this.article.querySelector(`:scope > [data-${name}]`);
+      if (isWanted && !shown) this.#note.before(make(this.turn));
+      else if (!isWanted) shown?.remove();
+    }
   }
 
   #rest() {

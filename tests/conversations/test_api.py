@@ -25,7 +25,7 @@ NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 MESSAGE_KEYS = {
     "id", "position", "role", "text", "content", "created_at", "edited_at", "segment", "turn",
-    "turn_status", "error", "is_partial", "is_cut", "is_off_record", "surfaced", "tools",
+    "turn_status", "error", "is_partial", "is_cut", "is_quoted", "is_off_record", "surfaced", "tools",
     "attachments",
 }  # fmt: skip
 TURN_KEYS = {
@@ -189,7 +189,7 @@ class TestTurns:
         assert (response.status_code, response.json()["status"]) == (202, "queued")
         assert response.json()["attempt"] == 2
 
-    def test_an_answered_turn_is_not_answered_again(self, api, me):
+    def test_an_answered_turn_is_not_answered_again(self, api, me, fake_anthropic):
         is_problem(api.post(f"/api/v1/turns/{say(me).pk}/retry/"), 409)
 
 

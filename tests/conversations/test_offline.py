@@ -62,6 +62,12 @@ def test_what_was_said_a_minute_ago_is_found_by_the_words_of_a_question(question
     assert [one.text for one in lately.fitting(question, said)] == found
 
 
+@pytest.mark.parametrize("text", ["Is it red?", "Tell me of Ada.", "Wann war das", "¿Dónde está"])
+def test_what_asks_is_told_from_what_tells(text):
+    assert lately.is_asked(text)
+    assert not lately.is_asked(f"I wonder. {text.rstrip('?')}")
+
+
 def test_a_very_long_sentence_is_shortened_and_says_so():
     assert len(trace("harbour " * 400)) < 400
     assert "…" in trace("harbour " * 400)

@@ -10,7 +10,7 @@ import time_machine
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from conversations import services
+from conversations import presenting, services
 from conversations.constants import MESSAGE_MAX_CHARS
 from conversations.models import Message, Segment, Thread, Turn
 from mira_site import isolation
@@ -23,6 +23,7 @@ from tests.conversations.talking import (
     put_to_rest,
     quiet,
     reply,
+    said,
     say,
     tell,
 )
@@ -216,7 +217,18 @@ class TestRetry:
         services.retry_turn(user=me, turn_id=failed.pk)
         assert services.retry_turn(user=me, turn_id=failed.pk).attempt == 2
 
-    def test_what_was_answered_is_not_answered_again(self, me):
+    def test_what_was_only_quoted_on_is_answered_once_there_is_a_model(self, me, request):
+        quoted = say(me, "Are you there?")
+        assert presenting.message(said(quoted))["is_quoted"]
+        fake = request.getfixturevalue("fake_anthropic")
+        fake.on("reply").says("Here I am.")
+        services.retry_turn(user=me, turn_id=quoted.pk)
+        again = answer(quoted)
+        assert (reply(again), again.attempt) == ("Here I am.", 2)
+        assert not presenting.message(said(again))["is_quoted"]
+        assert Message.objects.for_user(me).count() == 2
+
+    def test_what_was_answered_is_not_answered_again(self, me, fake_anthropic):
         turn = say(me)
         with pytest.raises(Conflict):
             services.retry_turn(user=me, turn_id=turn.pk)

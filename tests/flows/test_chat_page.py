@@ -194,6 +194,14 @@ def test_a_failed_answer_says_so_also_after_a_reload_and_can_be_tried_again(
     note.get_by_role("button", name="Try again").click()
     expect(replies(page).last.locator(".markdown")).to_have_text("Here I am.")
     expect(questions(page)).to_have_count(1)
+    fake.on("reply").fails(529, times=9)
+    write(page, "Still there?")
+    expect(replies(page).last.locator(".markdown")).to_contain_text("I cannot reach my language")
+    fake.forget()
+    fake.on("reply").says("Again, yes.")
+    replies(page).last.get_by_role("button", name="Try again").click()
+    expect(replies(page).last.locator(".markdown")).to_have_text("Again, yes.")
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
 
 
 def test_what_is_written_during_an_answer_goes_out_after_it(
