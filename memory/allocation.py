@@ -1,6 +1,6 @@
 """Which memories enter a context, and in how much detail, under a hard budget of tokens (pure).
 
-Each candidate has up to three renderings: a header, a fingerprint, the verbatim text. At most one
+Each candidate has some renderings, from a header to the verbatim text. At most one
 of each candidate is taken, and the sum of their exact costs stays within the budget. A rendering's
 cost includes its own frame; what stands once above several of them, such as the date over one
 conversation, is the `frame` of a group, and is charged with the first rendering of that group.
@@ -47,6 +47,7 @@ class Mode(StrEnum):
 
     HEADER = "header"
     FINGERPRINT = "fingerprint"
+    EXCERPT = "excerpt"
     VERBATIM = "verbatim"
 
 

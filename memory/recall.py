@@ -20,7 +20,7 @@ from django.db.models import Case, FloatField, Value, When
 from django.db.models.functions import Cast
 from pgvector.django import MaxInnerProduct
 
-from memory import alike, asking, hubs, links, ranking, search, showing
+from memory import alike, asking, excerpts, hubs, links, ranking, search, showing
 from memory.alike import ALIKE_COSINE
 from memory.asking import Asked
 from memory.constants import (
@@ -150,7 +150,7 @@ def found(
     ids = [one.candidate.id for one in chosen]
     ids += [one.memory_id for several in linked.values() for one in several]
     views = showing.shown(user, ids, now=now, past=past)
-    shaping = _Shaping(asked, views, zone, now)
+    shaping = _Shaping(asked, views, _excerpts(user, asked, chosen, views), zone, now)
     items = (
         shaping.recalled(one, linked.get(one.candidate.id, ()), is_kept=one in kept)
         for one in chosen
@@ -335,14 +335,30 @@ def _linked(
     return links.beside(user, [one.id for one in chosen], now=now, past=past)
 
 
+def _excerpts(
+    user: User, asked: Asked, chosen: Sequence[Match], views: Mapping[UUID, MemoryView]
+) -> Mapping[UUID, str]:
+    if not asked.vectors:
+        return {}
+    texts = {one.candidate.id: views[one.candidate.id].text for one in chosen
+             if one.candidate.id in views}  # fmt: skip
+    return excerpts.of(user, texts, {one.candidate.id: asked.vectors[one.place] for one in chosen})
+
+
 # --- Shaping -----------------------------------------------------------------------------------
 class _Shaping:
     """Matches as what is shown of them."""
 
     def __init__(
-        self, asked: Asked, views: Mapping[UUID, MemoryView], zone: ZoneInfo, now: datetime
+        self,
+        asked: Asked,
+        views: Mapping[UUID, MemoryView],
+        excerpts: Mapping[UUID, str],
+        zone: ZoneInfo,
+        now: datetime,
     ) -> None:
         self._asked, self._views, self._zone, self._now = asked, views, zone, now
+        self._excerpts = excerpts
 
     def recalled(self, match: Match, linked: Sequence[Linked], *, is_kept: bool) -> Recalled:
         view = self._views[match.candidate.id]
@@ -352,6 +368,7 @@ class _Shaping:
             why=self._why(match, view, is_kept=is_kept),
             is_past=view.valid_until is not None and view.valid_until <= self._now,
             also=match.also,
+            excerpt=self._excerpts.get(view.id, ""),
             linked=tuple(self._linked(one, view) for one in linked if one.memory_id in self._views),
         )
 

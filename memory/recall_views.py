@@ -26,6 +26,7 @@ from mira_site.accounts.types import SignedInRequest
 
 MODES = {
     Mode.VERBATIM: "in full",
+    Mode.EXCERPT: "in part",
     Mode.FINGERPRINT: "as its facts",
     Mode.HEADER: "as a mention",
 }

@@ -1,4 +1,4 @@
-"""Memories as a prompt carries them: escaped, labelled, dated, in up to three levels of detail.
+"""Memories as a prompt carries them: escaped, labelled, dated, in up to four levels of detail.
 
 Dates are absolute and the person's own: relative ones would be wrong tomorrow. What was not said by
 the person, is no longer true, is disputed or reads like an instruction says so on its own element.
@@ -25,6 +25,7 @@ OPENING = "<memories>"
 CLOSING = "</memories>"
 RELEVANT = 0.5  # above it an element says how likely it is needed; spec memory 7.8
 HEADER_KEEPS = 0.05  # of a memory; spec recall 3.4
+EXCERPT_KEEPS = 0.7  # of what is wanted of it: docs/contexts.md
 _TRUST_OF = {one.label: one for one in Trust}
 
 
@@ -54,9 +55,10 @@ def forms(
     full = _form(Mode.VERBATIM, memory.text, _full(memory, zone, attributes), fidelity=1.0)
     found = [full]
     # What costs as much as a fuller form, or tells nothing, is of no use.
-    fingerprint = _fingerprint(memory, attributes, below=full.tokens)
-    if fingerprint is not None:
-        found.insert(0, fingerprint)
+    for shorter in (_excerpt, _fingerprint):
+        form = shorter(memory, attributes, below=found[0].tokens)
+        if form is not None:
+            found.insert(0, form)
     header = _header(memory, zone, wing=shows_wing)
     if header.tokens < found[0].tokens:
         found.insert(0, header)
@@ -77,7 +79,7 @@ def heading(moment: datetime, zone: ZoneInfo) -> str:
     return f"{day(moment, zone)}:"
 
 
-# --- The three modes ---------------------------------------------------------------------------
+# --- The modes ---------------------------------------------------------------------------
 def _header(memory: MemoryView, zone: ZoneInfo, *, wing: bool) -> Form:
     """`[TYPE|YYYY-MM-DD|WING]`, or without a wing `[TYPE|YYYY-MM-DD]`."""
     parts = (memory.memory_type.upper(), str(memory.said_at.astimezone(zone).date()), memory.wing)
@@ -102,6 +104,16 @@ def _fingerprint(memory: MemoryView, attributes: Mapping[str, str], *, below: in
         return None
     share = fingerprints.share_of_facts(parsed, text=memory.text)
     return _form(Mode.FINGERPRINT, line, text, fidelity=share) if share > 0 else None
+
+
+def _excerpt(memory: Recalled, attributes: Mapping[str, str], *, below: int) -> Form | None:
+    """The passage of a long text that answers best; none where it costs `below` or more."""
+    if not memory.excerpt:
+        return None
+    marked = {"id": attributes["id"], "mode": str(Mode.EXCERPT), **attributes}
+    text = _closed(marked, memory.excerpt)
+    form = _form(Mode.EXCERPT, memory.excerpt, text, fidelity=EXCERPT_KEEPS)
+    return form if form.tokens < below else None
 
 
 def _closed(attributes: Mapping[str, str], text: str) -> str:

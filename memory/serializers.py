@@ -308,7 +308,7 @@ class RecalledOut(serializers.Serializer):
 class RecallItemOut(RecalledOut):
     mode = serializers.ChoiceField(choices=[str(one) for one in Mode])
     text = serializers.CharField(
-        source="shown", help_text="Its text, its fingerprint's line or its header, as of the mode."
+        source="shown", help_text="Its text, an excerpt, its facts in a line or a header, as of the mode."
     )
     tokens = serializers.IntegerField(help_text="With its element, and the line of a day it opens.")
     wing = serializers.CharField(source="memory.wing")

@@ -155,7 +155,7 @@ class Recalled(MemoryView):
     """A memory that answers a query, with the best of what is linked to it.
 
     `score` orders the fresh items of one recall and means nothing across two. `also` are memories
-    that say nearly the same and stand back for it.
+    that say nearly the same and stand back for it. `excerpt` is of a long text what answers best.
     """
 
     score: float
@@ -163,6 +163,7 @@ class Recalled(MemoryView):
     is_past: bool = False
     linked: tuple[LinkedMemory, ...] = ()
     also: tuple[UUID, ...] = ()
+    excerpt: str = ""
 
     @property
     def similarity(self) -> float:
@@ -212,8 +213,8 @@ class Factors:
 class ContextItem:
     """A memory as it was put into a context: `text` exactly as rendered, `tokens` with its frame.
 
-    `shown` is what is told of it: its own text, its fingerprint's line or its header. `gain` is
-    what it added to the value of the context (allocation.py).
+    `shown` is what is told of it: its own text, an excerpt, its fingerprint's line or its header.
+    `gain` is what it added to the value of the context (allocation.py).
     """
 
     memory: Recalled

@@ -130,13 +130,26 @@ def test_a_fingerprint_is_not_offered_where_it_saves_nothing_or_tells_nothing():
 
 
 def test_forms_keep_more_and_cost_more_from_one_to_the_next():
-    one = memory("one", LONG, fingerprint=fingerprints.canonical(DECISION))
+    one = memory(
+        "one", LONG, fingerprint=fingerprints.canonical(DECISION), excerpt=f"… {LONG[57:]}"
+    )
     forms = rendering.forms(one, zone=BERLIN)
-    assert [form.mode for form in forms] == [Mode.HEADER, Mode.FINGERPRINT, Mode.VERBATIM]
+    assert [form.mode for form in forms] == list(Mode)
     for less, more in pairwise(forms):
         assert less.fidelity < more.fidelity
         assert less.tokens < more.tokens
     assert forms[1].fidelity <= 0.6
+
+
+def test_an_excerpt_is_marked_as_one_and_not_offered_where_it_saves_nothing():
+    one = memory("one", LONG, excerpt="… because of <transactions>. …", origin="told by a tool")
+    (part,) = (form for form in rendering.forms(one, zone=BERLIN) if form.mode is Mode.EXCERPT)
+    assert part.text == (
+        f'<memory id="mem_{one.short_id}" mode="excerpt" origin="told by a tool">'
+        "… because of &lt;transactions&gt;. …</memory>"
+    )
+    as_dear = memory("one", "Alice sails.", excerpt="Alice sails.")
+    assert Mode.EXCERPT not in {form.mode for form in rendering.forms(as_dear, zone=BERLIN)}
 
 
 def test_a_long_memory_gives_way_to_its_fingerprint_beside_short_ones():
@@ -169,6 +182,7 @@ ONE = st.fixed_dictionaries(
         "wing": st.one_of(st.just(""), WORDS),
         "origin": st.sampled_from(["", "told by a tool", "read in outside text"]),
         "fingerprint": st.one_of(st.just(""), FINGERPRINTS.map(fingerprints.canonical)),
+        "excerpt": st.one_of(st.just(""), WORDS),
     }
 )
 CORPORA = st.lists(ONE, max_size=12).map(

@@ -135,7 +135,8 @@ def memory_tool(context: ToolContext, arguments: Arguments) -> Answer:
     - search: what is remembered about something. What comes up by itself stands in <memories>
       already; search when the answer may depend on something else that was said long ago.
     - read_memory: one memory in full, with the words it comes from. A long memory may be shown
-      shortened: mode="fingerprint" is a line of its facts, mode="header" only its kind and date.
+      shortened: mode="excerpt" is a part of it, mode="fingerprint" a line of its facts,
+      mode="header" only its kind and date.
       Open it before you rely on what it does not show.
     - create_memory: store a fact at once. Use it when the person asks to remember something. Facts
       that are merely said are remembered by themselves later; do not store them by hand.
