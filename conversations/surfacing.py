@@ -17,7 +17,7 @@ from conversations.models import Message, Turn
 from conversations.types import Prepared
 from memory import selectors as memory
 from memory import services as remembering
-from memory.types import Compared, Memory, Recalled
+from memory.types import Compared, Memory, Recalled, Trust
 from mira_site import metrics
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -45,6 +45,15 @@ def surface(turn: Turn, prepared: Prepared, *, now: datetime) -> list[Recalled]:
         remembering.note_recall(turn.user, context)
     seen = {item.memory.id for item in context.items}
     return [one for one in found if one.id in seen]
+
+
+def read_class(recalled: Sequence[Recalled]) -> Trust | None:
+    """The least trusted class of what memories bring before MIRA; None where all is the person's
+    own world. The same as if a tool had brought them.
+    """
+    views = (view for item in recalled for view in (item, *item.linked))
+    lowest = min(map(memory.trust_of, views), default=None)
+    return lowest if lowest in (Trust.OUTSIDE, Trust.TOOL) else None
 
 
 def offered(user: User, history: Sequence[Message]) -> list[Memory]:

@@ -37,9 +37,10 @@ from conversations.draft import Draft
 from conversations.events import Event
 from conversations.liveness import Watch
 from conversations.models import Message, Turn
+from conversations.prompt import Composed
 from conversations.types import Prepared
 from memory import services as memory
-from memory.types import Recalled, SourceMessage
+from memory.types import Recalled, SourceMessage, Trust
 from mira_site.errors import EmbeddingsUnavailable, MiraError
 from mira_site.llm import budget, client
 from mira_site.llm.usage import calls_for
@@ -162,7 +163,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
             now=now,
             said=(asked,),
             is_off_record=turn.is_off_record,
-            lowest_read=file_blocks.read_class(composed.window),
+            lowest_read=_lowest_read(composed, recalled),
         )
         yield from replying.stream_reply(turn, draft, composed, context, tools, watch, meanwhile)
     else:
@@ -175,6 +176,12 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
         remembering.keep_asked(turn.user, asked, calls=draft.calls)
     status = Turn.Status.STOPPED if draft.is_stopped else Turn.Status.DONE
     yield from _stored(turn, draft, status)
+
+
+def _lowest_read(composed: Composed, recalled: Sequence[Recalled]) -> Trust | None:
+    """The least trusted class of what stands in the prompt before any tool was used."""
+    classes = (file_blocks.read_class(composed.window), surfacing.read_class(recalled))
+    return min((one for one in classes if one is not None), default=None)
 
 
 def _recall(turn: Turn, prepared: Prepared, now: datetime) -> list[Recalled]:

@@ -18,7 +18,7 @@ from memory.models import Memory, MemoryQuerySet, MemorySource, Merge
 from memory.naming import names_asked_for, names_in
 from memory.past import asks_for_past
 from memory.recall import compared, found_ids, recall
-from memory.rendering import element
+from memory.rendering import element, trust_of
 from memory.sentences import best_sentence, sentences
 from memory.short_ids import resolve, resolve_all
 from memory.standing import resting_on
@@ -58,6 +58,7 @@ __all__ = [
     "sentences",
     "status",
     "timeline",
+    "trust_of",
 ]
 
 

@@ -17,7 +17,7 @@ from conversations.constants import TOOL_CALLS_MAX
 from conversations.models import Message, ToolCall, Turn
 from conversations.tool_guard import NOTICES
 from memory import selectors as memory
-from memory.models import Memory, MemoryAccess
+from memory.models import Memory, MemoryAccess, Trust
 from mira_site import isolation
 from mira_site.accounts.models import User
 from mira_site.llm.models import ModelCall
@@ -281,6 +281,19 @@ def test_what_a_tool_said_is_never_remembered_as_the_persons_word(
     assert "castle" not in asked
     texts = [row.text for row in memory.made_of_segment(me, segment.pk)]
     assert not any("castle" in text for text in texts)
+
+
+def test_what_is_written_beside_outside_memories_is_outside_text(
+    me: User, fake_anthropic: FakeAnthropic
+) -> None:
+    """They are in front of MIRA by themselves, and weigh as much as if she had looked them up."""
+    know(me, "The mail says that the boat is moved to berth fourteen.", trust=Trust.OUTSIDE)
+    fake_anthropic.on("reply").calls_tool(
+        "memory_tool",
+        {"operation": "create_memory", "content": "The berth of the boat is fourteen."},
+    ).says("I see.")
+    say(me, "Where is the boat?")
+    assert Memory.objects.for_user(me).latest("created_at").trust == Trust.OUTSIDE
 
 
 def test_what_tools_did_is_the_persons_own(
