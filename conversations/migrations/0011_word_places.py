@@ -1,4 +1,4 @@
-"""Where words stand in the thread, kept by the database itself (ADR 0014).
+"""Where words stand in the thread, kept by the database itself (ADR 0015).
 
 Whatever changes messages, by whatever way, changes the places of their words in its transaction.
 """

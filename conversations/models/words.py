@@ -13,7 +13,7 @@ class WordPlaces(Owned):
     Block 0 holds positions 0 to 1,023, and so on. A row holds the words whose hash ends in
     `bucket`: in four bytes each, the rest of the hash and a place in the block, in no order
     (`rest << 10 | place`). A block has a row for each bucket or none.
-    Triggers write them (migration 0011, ADR 0014).
+    Triggers write them (migration 0011, ADR 0015).
     """
 
     block = models.PositiveIntegerField()
