@@ -53,8 +53,9 @@ def keep(user: User, *, name: str, content: bytes, at: datetime) -> Attachment:
 
 
 def file(user: User, file_id: UUID) -> Attachment:
-    """Raises NotFound."""
-    row: Attachment | None = Attachment.objects.for_user(user).filter(pk=file_id).first()
+    """A file, with its message at hand. Raises NotFound."""
+    rows = Attachment.objects.for_user(user).select_related("message")
+    row: Attachment | None = rows.filter(pk=file_id).first()
     if row is None:
         raise NotFound("There is no such file.")
     return row

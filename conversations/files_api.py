@@ -91,5 +91,7 @@ class FileContent(APIView):
         response["Content-Security-Policy"] = POLICY
         response["X-Content-Type-Options"] = "nosniff"
         response["Cross-Origin-Resource-Policy"] = "same-origin"
-        response["Cache-Control"] = "private, max-age=3600"
+        # What is, or may yet be, off the record is not to stay in the browser either.
+        is_kept = file.message is not None and not file.message.is_off_record
+        response["Cache-Control"] = "private, max-age=3600" if is_kept else "no-store"
         return response

@@ -50,7 +50,7 @@ def _whole(context: ToolContext, prefix: str) -> str:
     of_this_turn = context.results.get(f"tr_{prefix}")
     if of_this_turn is not None:
         return of_this_turn
-    rows = ToolCall.objects.for_user(context.user).filter(pk__startswith=prefix)
+    rows = ToolCall.objects.for_user(context.user).with_id_prefix(prefix)
     found: ToolCall | None = rows.order_by("-called_at").first()
     if found is None:
         raise ToolError("There is no result with this id any more.")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, TypeVar
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from django.db.models import QuerySet
 from pydantic import BaseModel, Field, model_validator
 
 from conversations import searching
@@ -18,6 +17,7 @@ from conversations.passages import plain_text
 from memory import selectors as memory
 from mira_site.accounts import selectors as accounts
 from mira_site.errors import ToolError
+from mira_site.owned import OwnedQuerySet
 from mira_site.prompts import in_quotes, quoted
 from toolbox.registry import tool
 from toolbox.types import Answer, ToolContext
@@ -29,8 +29,7 @@ SEGMENTS = 5
 PAGE_MESSAGES = 20
 PAGE_CHARS = 2_000  # of a message on an opened page
 
-Row = TypeVar("Row", Message, Segment)
-_SHORT = re.compile(r"(?:(seg|msg)_)?([0-9a-f]{8})[0-9a-f-]*", re.IGNORECASE)
+_SHORT = re.compile(r"(?:(seg|msg)_)?([0-9a-f]{8}(?:-?[0-9a-f]){0,24})", re.IGNORECASE)
 
 
 class Arguments(BaseModel):
@@ -124,7 +123,7 @@ def _by_memory(
 
 
 def _open(context: ToolContext, arguments: Arguments) -> Answer:
-    segment = _found(Segment.objects.for_user(context.user), arguments.segment_id, "seg")
+    segment: Segment = _found(Segment.objects.for_user(context.user), arguments.segment_id, "seg")
     rows = _messages(context).filter(segment=segment).order_by("position")
     start = PAGE_MESSAGES * (arguments.page - 1)
     shown = list(rows[start : start + PAGE_MESSAGES + 1])
@@ -136,7 +135,7 @@ def _open(context: ToolContext, arguments: Arguments) -> Answer:
 
 
 def _around(context: ToolContext, arguments: Arguments) -> Answer:
-    found = _found(_messages(context), arguments.message_id, "msg")
+    found: Message = _found(_messages(context), arguments.message_id, "msg")
     half = PAGE_MESSAGES // 2
     rows = _messages(context)
     before = list(rows.filter(position__lte=found.position).order_by("-position")[:half])
@@ -150,21 +149,23 @@ def _page(context: ToolContext, messages: Sequence[Message], more: str, heading:
     return Answer(text="\n".join(["<results>", *filter(None, lines), "</results>"]) + more)
 
 
-def _messages(context: ToolContext) -> QuerySet[Message]:
+def _messages(context: ToolContext) -> OwnedQuerySet:
     """What may be shown of the thread, with what was forgotten of each message at hand."""
-    rows: QuerySet[Message] = Message.objects.for_user(context.user)
+    rows: OwnedQuerySet = Message.objects.for_user(context.user)
     rows = rows.filter(is_off_record=False).exclude(text="")
     return rows.defer("search_vector", "content").prefetch_related("forgotten")
 
 
-def _found(rows: QuerySet[Row], given: str, kind: str) -> Row:
+def _found(rows: OwnedQuerySet, given: str, kind: str) -> Any:
     match = _SHORT.fullmatch(given.strip())
     if match is None or (match[1] and match[1].lower() != kind):
         raise ToolError(f"{given[:40]} is no id of this kind; they look like {kind}_1a2b3c4d.")
-    found = rows.filter(pk__startswith=match[2].lower()).order_by("pk").first()
-    if found is None:
+    found = list(rows.with_id_prefix(match[2].replace("-", "").lower())[:2])
+    if not found:
         raise ToolError(f"There is no {given[:40]}. Take an id from results or <manifest>.")
-    return found
+    if len(found) > 1:
+        raise ToolError("Several begin so. Open the part it stands in by segment_id instead.")
+    return found[0]
 
 
 def _segment(one: Segment, zone: ZoneInfo) -> str:

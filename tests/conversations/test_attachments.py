@@ -83,7 +83,16 @@ class TestApi:
         assert response["Content-Disposition"].startswith(disposition)
         assert "sandbox" in response["Content-Security-Policy"]
         assert "script-src" not in response["Content-Security-Policy"]
-        assert response["Cache-Control"] == "private, max-age=3600"
+
+    def test_a_browser_keeps_it_only_once_it_is_on_the_record(self, api, alice):
+        body = upload(api, PICTURE).json()
+        assert api.get(body["url"])["Cache-Control"] == "no-store"
+        with isolation.acting_as(alice.pk):
+            turn = send(alice, Attachment.objects.for_user(alice).get())
+        assert api.get(body["url"])["Cache-Control"] == "private, max-age=3600"
+        with isolation.acting_as(alice.pk):
+            turn.messages.update(is_off_record=True)
+        assert api.get(body["url"])["Cache-Control"] == "no-store"
 
     def test_nobody_else_gets_it(self, api, stranger, client):
         body = upload(api).json()

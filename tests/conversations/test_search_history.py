@@ -99,6 +99,15 @@ def test_a_wrong_id_says_what_an_id_looks_like_or_where_to_take_one(talk, call, 
         call(operation="open_segment", segment_id=given)
 
 
+def test_an_id_that_several_begin_with_is_refused_and_the_whole_one_taken(me, talk, call):
+    one = message(me, "Merula lies at berth 14.")
+    twin = uuid.UUID(one.pk.hex[:8] + uuid.uuid4().hex[8:])
+    Message.objects.for_user(me).filter(text="The cat is called Minka.").update(id=twin)
+    with pytest.raises(ToolError, match="by segment_id instead"):
+        call(operation="around_message", message_id=f"msg_{one.short_id}")
+    assert "berth 14" in call(operation="around_message", message_id=str(one.pk))
+
+
 def test_off_the_record_is_not_found(me, talk, call):
     Message.objects.for_user(me).update(is_off_record=True)
     assert "berth" not in call(query="berth").replace("say so", "")
