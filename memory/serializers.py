@@ -279,7 +279,8 @@ class RecallRequest(serializers.Serializer):
     explain = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="Tell also what was left out and why, and how good the choice is.",
+        help_text="Tell also what each score is made of, what was left out and why, and how good"
+        " the choice is.",
     )
 
 
@@ -308,7 +309,8 @@ class RecalledOut(serializers.Serializer):
 class RecallItemOut(RecalledOut):
     mode = serializers.ChoiceField(choices=[str(one) for one in Mode])
     text = serializers.CharField(
-        source="shown", help_text="Its text, an excerpt, its facts in a line or a header, as of the mode."
+        source="shown",
+        help_text="Its text, an excerpt, the line of its facts or a header: its mode.",
     )
     tokens = serializers.IntegerField(help_text="With its element, and the line of a day it opens.")
     wing = serializers.CharField(source="memory.wing")
@@ -331,8 +333,34 @@ class RecallOut(serializers.Serializer):
     is_degraded = serializers.BooleanField(help_text="Words alone decided: embeddings were away.")
 
 
+class PartsOut(serializers.Serializer):
+    """What relevance and score are made of, each from 0 to 1. See docs/recall.md."""
+
+    similarity = serializers.FloatField(help_text="Cosine to the nearest phrase.")
+    overlap = serializers.FloatField(help_text="Share of a phrase's words, by their rarity.")
+    late = serializers.FloatField(help_text="How well its words answer each word of the phrase.")
+    session = serializers.FloatField(help_text="How much its conversation is about the phrase.")
+    month = serializers.FloatField(help_text="Said in the month that is named.")
+    other_speaker = serializers.FloatField(help_text="1: another than the one named says it.")
+    asks = serializers.FloatField(help_text="1: it is a question itself.")
+    particular = serializers.FloatField(help_text="1: it names somebody or something.")
+    named = serializers.FloatField(help_text="1: it mentions what is named, by another word.")
+    relevance = serializers.FloatField(help_text="How likely it is needed, of all of these.")
+    importance = serializers.FloatField(help_text="Its own; a fifth of the score hangs on it.")
+
+
+class ExplainedItemOut(RecallItemOut):
+    gain = serializers.FloatField(help_text="What it added to the value of the context.")
+    parts = PartsOut(source="memory.why.parts")
+
+
+class ExplainedLeftOutOut(LeftOutOut):
+    parts = PartsOut(source="memory.why.parts")
+
+
 class ExplainedRecallOut(RecallOut):
-    left_out = LeftOutOut(many=True)
+    items = ExplainedItemOut(many=True)
+    left_out = ExplainedLeftOutOut(many=True)
     allocation_quality = serializers.FloatField(
         source="quality", help_text="Value of the choice as a share of what none can exceed."
     )

@@ -269,6 +269,10 @@ def test_a_recall_explains_what_it_left_out_when_asked(api, boat):
     (left,) = body["left_out"]
     assert (left["id"], left["reason"]) == (other, "It did not fit beside what is worth more.")
     assert 0 < body["allocation_quality"] < 1
+    assert body["items"][0]["gain"] > 0
+    for one in (body["items"][0], left):
+        assert one["parts"]["similarity"] > 0.3
+        assert one["parts"]["relevance"] == pytest.approx(one["factors"]["relevance"], abs=0.2)
 
 
 def test_a_recall_is_narrowed_and_falls_back(api, boat):
