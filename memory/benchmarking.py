@@ -30,7 +30,7 @@ from tokenizers import Tokenizer
 from memory import recall, scores, selectors, storage
 from memory.quoting import meaning
 from memory.storage import Fact
-from memory.types import Recalled, SourceRef
+from memory.types import Mode, Recalled, SourceRef
 from mira_site import embeddings
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.models import User
@@ -260,7 +260,7 @@ def _figures(
     figures |= _losses(ranked, evidence, _filled(ranked, cost_of, LOSS_BUDGET))
     for budget in BUDGETS:
         context = selectors.context(found, budget_tokens=budget, zone=zone)
-        shown = {item.memory.id for item in context.items}
+        shown = {item.memory.id for item in context.items if item.mode is Mode.VERBATIM}
         figures[f"all_shown_in_{budget}"] = float(shown.issuperset(evidence))
     return figures
 

@@ -220,6 +220,8 @@ def test_segments_are_embedded_anew_too(as_alice):
     Segment.objects.filter(pk=segment.pk).update(embedding=ELSEWHERE, embedding_model=OLDER)
     with isolation.all_users("test"):
         assert gauges.by_another_model() == {"memory": 0, "segment": 1}
+    entry = app.conf.beat_schedule["hand-out-segments-of-another-model"]
+    assert entry["task"] == hand_out_segments.name
     hand_out_segments()
     segment.refresh_from_db()
     assert np.allclose(segment.embedding, today, atol=1e-5)
