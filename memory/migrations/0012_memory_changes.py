@@ -50,11 +50,11 @@ def trigger(name, table, event, function):
 FUNCTIONS = {
     "memory_note_memories": f"""
         {NOTED} SELECT gen_random_uuid(), {VALUES.format(memory="id")} FROM changed
-    """,
+    """,  # noqa: S608
     "memory_note_passages": f"""
         {NOTED} SELECT gen_random_uuid(), {VALUES.format(memory="memory_id")}
         FROM (SELECT DISTINCT user_id, memory_id FROM changed) AS once
-    """,
+    """,  # noqa: S608
     "memory_note_memory": f"""
         {NOTED} VALUES (
             gen_random_uuid(), NEW.user_id, NEW.id, pg_current_xact_id(), clock_timestamp()
