@@ -117,10 +117,14 @@ def edit(user: User, message_id: UUID, *, text: str, what_came_of_it: Rederiving
 
 
 def _quiet_thread(user: User) -> Thread:
-    """The thread, locked. Raises Conflict while a turn is open: its prompt holds the thread."""
+    """The thread, locked, and the person's memories: what is being stored of a message counts too.
+
+    Raises Conflict while a turn is open: its prompt holds the thread.
+    """
     thread = threads.lock_thread(user)
     if thread.turns.filter(status__in=Turn.OPEN).exists():
         raise Conflict("MIRA is still answering. Wait for the answer or stop it first.")
+    memory.hold(user)
     return thread
 
 

@@ -349,6 +349,7 @@ def merge(
 
 
 # What their modules do is what the front door offers.
+hold = storage.lock
 CURATOR = MemoryRevision.Author.CURATOR
 remember_now = noting.note
 remember_asked = noting.note_asked

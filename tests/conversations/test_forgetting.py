@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 import uuid
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -13,10 +16,11 @@ from django.utils import timezone
 from conversations import collapse, services, staleness
 from conversations.models import ForgottenPassage, Message, Segment, SurfacedMemory, ToolCall, Turn
 from conversations.selectors import summaries
-from memory import extraction
+from memory import extraction, settling
 from memory import selectors as memories
 from memory import services as memory
 from memory.models import ForgetReceipt, Memory, MemorySource
+from mira_site import isolation
 from mira_site.errors import BadRequest, Conflict, MiraError, NotFound
 from tests.conversations.talking import (
     answer,
@@ -379,6 +383,36 @@ def test_what_was_read_before_a_change_is_not_remembered(me, monkeypatch, change
     assert Memory.objects.for_user(me).filter(text__icontains="Parus").exists() == (
         change == "edit"
     )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_being_stored_of_a_message_goes_with_it(me, monkeypatch):
+    turn = say(me, "My boat is called Merula.")
+    whole, gone = settling.settle, []
+
+    def settled(*args, **kwargs):
+        ids = whole(*args, **kwargs)
+
+        def work() -> None:
+            try:
+                with isolation.acting_as(me.pk):
+                    gone.append(delete(me, asked(turn), "forget"))
+            finally:
+                connection.close()
+
+        deleting = threading.Thread(target=work)
+        deleting.start()
+        deleting.join(timeout=1)  # it waits for what is being stored here
+        return ids
+
+    monkeypatch.setattr(settling, "settle", settled)
+    with suppress(MiraError):
+        put_to_rest(me)
+    deadline = time.monotonic() + 10
+    while not gone and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert gone and gone[0].forgotten == 1
+    assert not Memory.objects.for_user(me).exists()
 
 
 def test_the_last_message_of_a_segment_takes_the_segment_along(me):
