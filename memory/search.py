@@ -152,8 +152,8 @@ def candidates(
     room: str | None = None,
     include_hidden: bool = False,
 ) -> Pool:
-    """The nearest and the best worded memories for each phrase, and what was said directly before
-    and after them if that is near or holds a word too; few of all these are good.
+    """The nearest and the best worded memories for each phrase, however near they are, and what was
+    said directly before and after them if that is near or holds a word; few of all these are good.
 
     Only what may come up at `now` (visibility.py), unless `include_hidden`, and stands in the wing
     and the room, if any is given, whatever the case of their letters. The `wanted` are among them
@@ -165,10 +165,9 @@ def candidates(
         index,
         indexes.standing_in(index, wing=wing, room=room)
         & (include_hidden | index.visible(now, past=past)),
-        wanted=[*wanted, *excluded],
     )
-    chosen = seen.chosen(excluded=excluded)
-    ids = [one.tobytes().hex() for one in seen.ids[chosen].reshape(-1, 1)]
+    chosen = seen.chosen(wanted=wanted, excluded=excluded)
+    ids = seen.hexes(chosen)
     values: dict[str, Any] = {
         "user": user.pk,
         "now": now,
@@ -187,32 +186,30 @@ def candidates(
 
 
 class _Seen:
-    """What of the index is near, holds a word or is wanted, in the order of the ids: equal input,
-    equal bytes, wherever the rows lie in the table."""
+    """What may come up, in the order of the ids: equal input, equal bytes, wherever the rows lie
+    in the table."""
 
-    def __init__(
-        self, asked: Asked, index: Index, may_come: Flags, *, wanted: Sequence[UUID]
-    ) -> None:
+    def __init__(self, asked: Asked, index: Index, may_come: Flags) -> None:
         self._asked, self._index = asked, index
-        self._in_all = int(np.count_nonzero(may_come))
+        self._rows = np.flatnonzero(may_come)
+        self._in_all = len(self._rows)
+        self._place_of = np.full(len(index) + 1, -1, dtype=np.intp)  # of rows; the last is of none
+        self._place_of[self._rows] = np.arange(len(self._rows))
         held = np.zeros(len(index), dtype=np.int64)
         for bit, term in enumerate(asked.terms):
             held[index.holding(term)] |= 1 << bit
+        self._held = held[self._rows]
         similarities = np.zeros((len(index), len(asked.phrases)), dtype=np.float32)
         if asked.vectors:
             similarities = index.similarities(asked.vectors)
-        is_wanted = np.zeros(len(index), dtype=np.bool_)
-        is_wanted[index.rows_of(wanted)] = True
-        comes = (held != 0) | is_wanted
-        for column in similarities.T:
-            comes |= column >= NEAR_FLOOR
-        self._rows = np.flatnonzero(may_come & comes)
-        self.ids = index.rows.ids[self._rows]
-        self._is_wanted = is_wanted[self._rows]
         self._similarities = similarities[self._rows].astype(np.float64)
-        self._held = held[self._rows]
         self._weights, self._overlaps = self._shares()
         self._before, self._after = self._beside()
+
+    def hexes(self, chosen: Places) -> list[str]:
+        """Their ids."""
+        packed = self._index.rows.ids[self._rows[chosen]].tobytes().hex()
+        return [packed[at : at + 32] for at in range(0, len(packed), 32)]
 
     def _shares(self) -> tuple[Floats, Floats]:
         terms, phrases = len(self._asked.terms), len(self._asked.phrases)
@@ -229,34 +226,43 @@ class _Seen:
     def _beside(self) -> tuple[Places, Places]:
         """Of each row that of what was said directly before and after it, -1 for none."""
         index = self._index
-        place_of = np.full(len(index), -1, dtype=np.intp)
-        place_of[self._rows] = np.arange(len(self._rows))
-        ordered = index.by_place[place_of[index.by_place] >= 0]
+        ordered = index.by_place[self._place_of[index.by_place] >= 0]
         positions, sessions = index.rows.positions[ordered], index.session_of[ordered]
         is_next = (sessions[1:] == sessions[:-1]) & (positions[1:] == positions[:-1] + 1)
         before = np.full(len(self._rows), -1, dtype=np.intp)
         after = before.copy()
-        earlier, later = place_of[ordered[:-1][is_next]], place_of[ordered[1:][is_next]]
+        ordered = self._place_of[ordered]
+        earlier, later = ordered[:-1][is_next], ordered[1:][is_next]
         before[later], after[earlier] = earlier, later
         return before, after
 
-    def chosen(self, *, excluded: Sequence[UUID]) -> Places:
+    def chosen(self, *, wanted: Sequence[UUID], excluded: Sequence[UUID]) -> Places:
         """Rows of the best of each leg, of what stands beside those, and of the wanted."""
         is_free = np.ones(len(self._rows), dtype=np.bool_)
-        is_free[np.isin(self._rows, self._index.rows_of(excluded))] = False
+        out = self._places(excluded)
+        is_free[out] = False
+        free = np.flatnonzero(is_free)
         legs = len(self._asked.phrases)
         limit = max(CANDIDATES_MIN_PER_LEG, CANDIDATES_PER_LEG // max(1, legs))
         chosen = np.zeros(len(self._rows), dtype=np.bool_)
         for place in range(legs):
             near, worded = self._similarities[:, place], self._overlaps[:, place]
-            chosen[_best(np.flatnonzero(is_free & (near >= NEAR_FLOOR)), near, worded, limit)] = (
-                True
-            )
-            chosen[_best(np.flatnonzero(is_free & (worded > 0)), worded, near, limit)] = True
+            if self._asked.vectors:
+                chosen[_best(free, near, worded, limit)] = True
+            chosen[_best(free[worded[free] > 0], worded, near, limit)] = True
         of_chosen = np.flatnonzero(chosen)
+        speaks = (self._held != 0) | (self._similarities.max(axis=1, initial=0) >= NEAR_FLOOR)
         for beside in (self._before[of_chosen], self._after[of_chosen]):
-            chosen[beside[beside >= 0]] = True
-        return np.flatnonzero(chosen | self._is_wanted)
+            beside = beside[beside >= 0]
+            chosen[beside[speaks[beside]]] = True
+        chosen[self._places(wanted)] = True
+        chosen[out] = True
+        return np.flatnonzero(chosen)
+
+    def _places(self, ids: Sequence[UUID]) -> Places:
+        places = self._place_of[self._index.rows_of(ids)]
+        found: Places = places[places >= 0]
+        return found
 
     def _sessions(self, chosen: Places) -> Floats:
         """Of each the mean of the SESSION_TOP best shares of its session, of each phrase."""
