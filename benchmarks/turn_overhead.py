@@ -23,6 +23,7 @@ import tempfile
 import time
 import urllib.request
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,11 +73,11 @@ def main() -> int:
             try:
                 wait_ready(log_path, server)
                 store(environment, options.memories)
-                through, direct = asyncio.run(measure(fake, options.turns))
+                heard, direct = asyncio.run(measure(fake, options.turns))
             finally:
                 server.terminate()
                 server.wait(timeout=60)
-        report(through, direct, stages(log_path), options)
+        report(heard, direct, stages(log_path), options)
     return 0
 
 
@@ -118,7 +119,19 @@ def seed(count: int) -> None:
             storage.store(user, chunk, vectors, at=timezone.now(), use_day=1, segment_id=None)
 
 
-async def measure(fake: object, turns: int) -> tuple[list[float], list[float]]:
+@dataclass
+class Heard:
+    """Seconds from sending a message until it was stored and told, and until its first token.
+
+    `hop` is how long ago that token was put into the stream; its id is the time there.
+    """
+
+    stored: float
+    first: float
+    hop: float
+
+
+async def measure(fake: object, turns: int) -> tuple[list[Heard], list[float]]:
     import anthropic  # noqa: PLC0415, TID251
     from websockets.asyncio.client import connect  # noqa: PLC0415
 
@@ -128,11 +141,11 @@ async def measure(fake: object, turns: int) -> tuple[list[float], list[float]]:
     url = f"ws://127.0.0.1:{PORT}/ws/chat/"
     async with connect(url, subprotocols=[f"token.{token}"]) as socket:
         for number in range(turns + 3):
-            seconds = await one_turn(socket, f"What did the {SUBJECTS[number % 10]} cost?")
+            heard = await one_turn(socket, f"What did the {SUBJECTS[number % 10]} cost?")
             seen = next(seen for seen in reversed(fake.requests) if seen.tier == "reply")
             bare = await asyncio.to_thread(one_call, sdk, dict(seen.json))
             if number >= 3:  # the first ones warm caches and pools on both sides
-                through.append(seconds)
+                through.append(heard)
                 direct.append(bare)
     return through, direct
 
@@ -146,18 +159,25 @@ def sign_in() -> str:
         return json.load(answer)["token"]
 
 
-async def one_turn(socket: object, text: str) -> float:
-    started = time.perf_counter()
+async def one_turn(socket: object, text: str) -> Heard:
+    started, sent_at = time.perf_counter(), time.time()
     await socket.send(json.dumps({"type": "send", "text": text, "client_id": str(uuid.uuid4())}))
     first = None
+    stored = 0.0
     while True:
         event = json.loads(await socket.recv())
+        if event["type"] == "turn.started":
+            stored = said_at(event) - sent_at
         if event["type"] == "text.delta" and first is None:
-            first = time.perf_counter() - started
+            first = Heard(stored, time.perf_counter() - started, time.time() - said_at(event))
         if event["type"] in {"turn.failed", "turn.stopped"} or event.get("level") == "error":
             raise SystemExit(f"A turn did not end well: {event}")
         if event["type"] == "turn.finished":
             return first
+
+
+def said_at(event: dict) -> float:
+    return int(event["id"].split("-")[0]) / 1000
 
 
 def one_call(sdk: object, body: dict) -> float:
@@ -186,20 +206,24 @@ def stages(log_path: Path) -> dict[str, float]:
 
 
 def report(
-    through: list[float], direct: list[float], marks: dict[str, float], options: object
+    through: list[Heard], direct: list[float], marks: dict[str, float], options: object
 ) -> None:
-    mira, bare = statistics.median(through) * 1000, statistics.median(direct) * 1000
+    def middle(seconds: list[float]) -> float:
+        return statistics.median(seconds) * 1000
+
+    mira, bare = middle([one.first for one in through]), middle(direct)
     print(f"turns {len(through)}, memories {options.memories}")
     print(f"time to first token, SDK alone      {bare:8.1f} ms (median)")
     print(f"time to first token, through MIRA   {mira:8.1f} ms (median)")
     print(f"ratio {mira / bare:.2f}, apart {mira - bare:.1f} ms")
-    order = ("history", "prepared", "recalled", "composed", "first_text")
-    steps = {"accepted, queued, taken": marks.get("queued", 0.0)}
+    stored, hop = middle([one.stored for one in through]), middle([one.hop for one in through])
+    steps = {"heard, stored, told, by the socket": stored, "queued, taken by the worker": 0.0}
     before = 0.0
-    for name in order:
+    for name in ("history", "prepared", "recalled", "composed", "sent", "first_text"):
         steps[name] = marks.get(name, before) - before
         before = marks.get(name, before)
-    steps["first token to the page, socket"] = mira - marks.get("queued", 0.0) - before
+    steps["from the worker to the page"] = hop
+    steps["queued, taken by the worker"] = mira - sum(steps.values())
     print("where the time goes (medians):")
     for name, value in steps.items():
         print(f"  {name:34} {value:8.1f} ms")
