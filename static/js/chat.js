@@ -49,6 +49,7 @@ const turns = new Turns({
   heard: announce,
   state: (isRunning) => {
     composer.setRunning(isRunning);
+    outbox.redraw();
     if (veil.isDrawn && !isRunning) veil.refresh();
   },
   grew: () => {
@@ -73,7 +74,8 @@ const socket = new Socket("/ws/chat/", {
   resumeFrom: () => early.at(-1)?.id ?? turns.lastEventId,
   onEvent: take,
   onOpen: async (isAgain) => {
-    if (isAgain && hasLoaded) await cameBack();
+    if (!hasLoaded) return; // whether something is being answered is not known yet
+    if (isAgain) await cameBack();
     outbox.flush();
   },
   onState: showLine,
@@ -219,6 +221,7 @@ async function load() {
   if (state.open_turn) {
     outbox.accepted(state.open_turn.client_id);
     thread.upsert(state.open_turn.message);
+    turns.expect(state.open_turn.id);
   }
   waiting.forEach(take);
   if (!state.open_turn) await turns.settleLast();

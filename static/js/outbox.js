@@ -166,6 +166,11 @@ export class Outbox {
     this.#save();
   }
 
+  /** What waits tells for what. */
+  redraw() {
+    if (!this.isEmpty) this.#draw();
+  }
+
   #draw() {
     this.#list.replaceChildren(...this.#entries.map((entry) => this.#element(entry)));
   }

@@ -11,7 +11,8 @@ function localiseTimes(root) {
     const date = new Date(element.dateTime);
     if (Number.isNaN(date.getTime())) continue;
     const text = (FORMS[element.dataset.when] ?? fullDate)(date);
-    const isInside = /\S/.test(element.previousSibling?.textContent ?? ""); // of a sentence
+    const whole = element.parentElement.matches("a") ? element.parentElement : element;
+    const isInside = /\S/.test(whole.previousSibling?.textContent ?? ""); // of a sentence
     element.textContent = isInside ? text.replace(RELATIVE, (word) => word.toLowerCase()) : text;
     element.title = fullDate(date);
   }

@@ -135,6 +135,12 @@ export class Turns {
     this.#watch();
   }
 
+  /** The page was made while this turn ran: nothing else goes out before its events are here. */
+  expect(turn) {
+    this.#thread.replyOf(turn).begin();
+    this.#run(turn);
+  }
+
   #end(turn, status) {
     if (this.running === turn) {
       this.running = null;

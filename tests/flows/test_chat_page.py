@@ -244,17 +244,23 @@ def test_two_devices_see_the_same_answer_live(
 def test_a_page_reloaded_during_an_answer_catches_up_and_goes_on(
     page: Page, fake: FakeAnthropic
 ) -> None:
-    fake.on("reply").streams([f"n{number} " for number in range(50)], delay_s=0.08)
+    fake.on("reply").streams([f"n{number} " for number in range(50)], delay_s=0.08, times=1)
+    fake.on("reply").says("Two hours.")
     open_chat(page)
     write(page, "Count for me.")
     expect(replies(page).last.locator(".markdown")).to_contain_text("n5")
+    write(page, "How long is that?")
+    state = page.locator(".outbox .message__foot > span")
+    expect(state).to_have_text("Goes out after this answer")
+    expect(state).to_have_css("opacity", "1")
     page.reload()
-    expect(replies(page).last.locator(".markdown")).to_contain_text("n0 n1 n2 n3 n4 n5 n6")
-    assert replies(page).last.get_attribute("aria-busy") == "true"
+    expect(replies(page).first.locator(".markdown")).to_contain_text("n0 n1 n2 n3 n4 n5 n6")
+    assert replies(page).first.get_attribute("aria-busy") == "true"
     whole = " ".join(f"n{number}" for number in range(50))
-    expect(replies(page).last.locator(".markdown")).to_have_text(whole)
-    expect(replies(page)).to_have_count(1)
-    expect(questions(page)).to_have_count(1)
+    expect(replies(page).first.locator(".markdown")).to_have_text(whole)
+    expect(replies(page).last.locator(".markdown")).to_have_text("Two hours.")
+    expect(replies(page)).to_have_count(2)
+    expect(questions(page)).to_have_text(["Count for me.", "How long is that?"])
 
 
 def test_a_message_written_offline_is_kept_and_sent_once(page: Page, fake: FakeAnthropic) -> None:
