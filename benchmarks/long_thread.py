@@ -237,7 +237,7 @@ def paths_of(middle: int, message_id: str, day: str, round_number: int) -> dict[
         "a page in the middle of the past": f"/api/v1/messages/?before={middle}&page_size=50",
         "the page around a message": f"/api/v1/messages/?at={message_id}&page_size=50",
         "the page at a date": f"/api/v1/messages/?at={day}&page_size=50",
-        "chapters": "/api/v1/segments/?page_size=50",
+        "chapters": "/api/v1/segments/?page_size=20",
         "search, a rare word": f"{search}{number}",
         "search, a word in each fifth message": f"{search}{subject}+OR+{unheard}",
         "search, a word in every message": f"{search}cost+OR+{unheard}",

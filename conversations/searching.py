@@ -101,7 +101,8 @@ def ranked(
         return list(rows[:SEARCH_CANDIDATES])
     found = list(rows.filter(position__gte=asked.unkept_from)[:SEARCH_CANDIDATES])
     first, last = span[0], min(span[1], asked.unkept_from - 1)
-    for part in words.positions(user, condition, first=first, last=last):
+    is_rare = not found  # as far as the newest messages tell
+    for part in words.positions(user, condition, first=first, last=last, is_rare=is_rare):
         while part and len(found) < SEARCH_CANDIDATES:
             some, part = part[:SEARCH_CANDIDATES], part[SEARCH_CANDIDATES:]
             found += rows.filter(position__in=some)[: SEARCH_CANDIDATES - len(found)]

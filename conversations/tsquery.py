@@ -1,7 +1,8 @@
 """What a message must hold to answer a query of PostgreSQL's full text (pure).
 
-A tree of words of which all or any must be there. Phrases count as their words, and what must not
-be there does not count: whoever uses it asks PostgreSQL about each message it lets through.
+A tree of words of which all or any must be there, or must not. Phrases count as their words, and a
+phrase that must not be there does not count: whoever uses it asks PostgreSQL about each message
+that it lets through.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Without:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Both:
     one: Condition
     other: Condition
@@ -33,19 +39,19 @@ class Either:
     other: Condition
 
 
-Condition = Word | Both | Either
+Condition = Word | Without | Both | Either
 
 
 def condition(tsquery: str) -> Condition | None:
     """Of a query as PostgreSQL writes it: `'boat' & ( 'red' <-> 'sail' | !'oar' )`.
 
-    None if a message without any word of it may answer it.
+    None if any message may answer it, whatever words are in it.
     """
     return _Reader(tsquery).either()
 
 
 def words(tree: Condition) -> set[str]:
-    if isinstance(tree, Word):
+    if isinstance(tree, Word | Without):
         return {tree.text}
     return words(tree.one) | words(tree.other)
 
@@ -54,6 +60,8 @@ def holding(tree: Condition, places: Mapping[str, NDArray[np.bool_]]) -> NDArray
     """Whether each place meets the condition, by whether each word stands there."""
     if isinstance(tree, Word):
         return places[tree.text]
+    if isinstance(tree, Without):
+        return ~places[tree.text]
     one, other = holding(tree.one, places), holding(tree.other, places)
     return one & other if isinstance(tree, Both) else one | other
 
@@ -81,8 +89,8 @@ class _Reader:
 
     def _one(self) -> Condition | None:
         if self._takes("!"):
-            self._one()
-            return None
+            excluded = self._one()
+            return Without(excluded.text) if isinstance(excluded, Word) else None
         if self._takes("("):
             inner = self.either()
             self._takes(")")

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from conversations import tsquery
-from conversations.tsquery import Both, Either, Word
+from conversations.tsquery import Both, Either, Without, Word
 
 BOAT, OAR, SAIL = Word("boat"), Word("oar"), Word("sail")
 
@@ -19,10 +19,12 @@ BOAT, OAR, SAIL = Word("boat"), Word("oar"), Word("sail")
         ('"boat oar"', Both(BOAT, OAR)),
         ("boat or oar", Either(BOAT, OAR)),
         ("boat oar or sail", Either(Both(BOAT, OAR), SAIL)),
-        ("sail -oar boat", Both(SAIL, BOAT)),
+        ("sail -oar boat", Both(Both(SAIL, Without("oar")), BOAT)),
         ('sail -"boat oar"', SAIL),
-        ("-oar", None),
-        ("boat or -oar", None),
+        ("-oar", Without("oar")),
+        ("boat or -oar", Either(BOAT, Without("oar"))),
+        ('-"boat oar"', None),
+        ('boat or -"boat oar"', None),
         (r"it's a back\slash", Both(Word("back"), Word("slash"))),
     ],
 )

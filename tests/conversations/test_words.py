@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from conversations import searching, tsquery, words
 from conversations.models import Message, Segment, Thread, WordPlaces
-from conversations.words import BLOCK, BUCKETS
+from conversations.words import BLOCK
 from mira_site import isolation
 from mira_site.accounts.models import User
 from tests.conversations.talking import at_once
@@ -54,7 +54,7 @@ def said(user: User, first: int, last: int) -> None:
 def long(me):
     """Two full blocks and a beginning of a third."""
     said(me, 1, 2 * BLOCK + 100)
-    assert WordPlaces.objects.for_user(me).count() == 2 * BUCKETS
+    assert WordPlaces.objects.for_user(me).count() == 2 * 256
     return me
 
 
@@ -86,6 +86,8 @@ QUERIES = (
     "1024",
     "1023 or 2047 or 2048 or 2148",
     "-boat",
+    '-"boat sister"',
+    'piano -"boat sister" -garden',
     "nothing of it",
     "the",
 )
