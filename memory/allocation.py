@@ -22,15 +22,16 @@ here, none of these carries over. So each result says how good it is itself: `bo
 the optimum of this instance, and `quality`, F divided by it, no more than the true share.
 
 What is guaranteed by construction: never a token over the budget, no candidate twice, the same
-input gives the same output, whatever the order of the candidates. docs/recall.md has the figures.
+input gives the same output, whatever the order of the candidates. docs/contexts.md has the figures.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from uuid import UUID
 
 import numpy as np
@@ -278,7 +279,7 @@ class _Filling:
             left_out=left_out,
             tokens=self.spent,
             value=self.value,
-            bound=min(self.value + _most(self), _most(self.empty())),
+            bound=_bound(self),
         )
 
     def _reason(self, one: Candidate) -> LeftOut:
@@ -396,17 +397,30 @@ def _better_single(filling: _Filling) -> _Filling:
 
 
 # --- How good it is ----------------------------------------------------------------------------
-def _most(filling: _Filling) -> float:
-    """No choice within the budget adds more to what is taken than this.
+_Step = tuple[float, int]  # gain, cost
+
+
+def _bound(filling: _Filling) -> float:
+    """No choice within the budget is worth more than this: what is there and the most that can be
+    added, or the most from the start, whichever is less."""
+    empty = filling.empty()
+    from_start = [_hull(empty, i) for i in range(len(filling.candidates))]
+    # Without spread a gain knows of no other candidate: what is not taken brings what it did then.
+    changed = range(len(from_start)) if filling.spread else filling.taken
+    now = [_hull(filling, i) if i in changed else steps for i, steps in enumerate(from_start)]
+    return min(filling.value + _most(now, filling.budget), _most(from_start, filling.budget))
+
+
+def _most(hulls: Iterable[Sequence[_Step]], budget: int) -> float:
+    """No choice within the budget adds more to what is taken than this; `hulls` of all candidates.
 
     F is submodular, so an optimum adds at most the sum of the gains that its renderings bring now.
     Of such sums this is the maximum under the budget if renderings could be split and groups had no
     frames: a fractional knapsack over the steps of each candidate's concave hull, at full prices,
     as the optimum has to pay for what is already taken too.
     """
-    steps = [step for i in range(len(filling.candidates)) for step in _hull(filling, i)]
-    steps.sort(key=lambda step: (-step[0] / step[1], -step[0]))
-    room, most = float(filling.budget), 0.0
+    steps = sorted(chain.from_iterable(hulls), key=lambda one: (-one[0] / one[1], -one[0]))
+    room, most = float(budget), 0.0
     for gain, cost in steps:
         if cost >= room:
             return most + gain * room / cost
@@ -415,14 +429,14 @@ def _most(filling: _Filling) -> float:
     return most
 
 
-def _hull(filling: _Filling, i: int) -> list[tuple[float, int]]:
+def _hull(filling: _Filling, i: int) -> list[_Step]:
     """Steps (gain, cost) of the concave hull over nothing and the candidate's renderings."""
     points = [
         (one.tokens, filling.gain(i, one))
         for one in filling.moves(i)
         if one.tokens <= filling.budget
     ]
-    steps: list[tuple[float, int]] = []
+    steps: list[_Step] = []
     at_cost, at_gain = 0, 0.0
     while True:
         further = [(gain - at_gain, cost - at_cost) for cost, gain in points if cost > at_cost]

@@ -194,7 +194,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
-    """What spoke for a memory in one recall, each from 0 to 1; docs/recall.md has the formulas.
+    """What spoke for a memory in one recall, each from 0 to 1; docs/contexts.md has the formulas.
 
     `relevance`: how likely it is needed; `density`: facts for its length; `recency`: how little its
     kind of memory has aged; `overlap`: likeness to what was chosen before it; `session`: how much
