@@ -186,10 +186,10 @@ class ChatConsumer(AsyncJsonWebsocketConsumer):
 
     def _accept(self, frame: SendFrame) -> int:
         """0, or the code with which the socket closes instead of taking the message."""
-        user, ended = self._signed_in()
-        if user is None:
-            return ended
         with acting_as(self.user_id):
+            user, ended = self._signed_in()
+            if user is None:
+                return ended
             services.accept_message(
                 user=user,
                 text=frame.text,

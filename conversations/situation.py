@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid5
 
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from conversations import (
     continuity,
+    counting,
     file_blocks,
     peanut_gallery,
     quotations,
@@ -24,10 +26,11 @@ from conversations.models import (
     ComposedContext,
     ContextSection,
     Message,
+    Observation,
     Turn,
 )
 from conversations.prompt import Composed, Section
-from conversations.types import PersonView, Prepared, TurnContext
+from conversations.types import Continuity, PersonView, Prepared, TurnContext
 from memory import selectors as memory
 from memory.types import OpenQuestion, Recalled
 from mira_site import tokens
@@ -46,12 +49,35 @@ REPLACED = [
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What stands around a turn whatever the message is; `ratio` is that of counting.py."""
+
+    continuity: Continuity
+    open_question: OpenQuestion | None
+    guidance: tuple[Observation, ...]
+    ratio: float
+
+
+def around(turn: Turn, history: Sequence[Message], *, now: datetime) -> Surroundings:
+    """Of the turn that answers the last of `history`; can be read while a model is asked."""
+    return Surroundings(
+        continuity=continuity.continuity(
+            turn.user, before=turn.segment.opened_at, known_at=warmth.since(history)
+        ),
+        open_question=_open_question(turn, accounts.local_now(turn.user, now)),
+        guidance=tuple(peanut_gallery.active(turn)),
+        ratio=counting.ratio(turn),
+    )
+
+
 def gather(
     turn: Turn,
     history: Sequence[Message],
     recalled: Sequence[Recalled],
     prepared: Prepared,
     brief: CompactionBrief | None,
+    surroundings: Surroundings,
     *,
     now: datetime,
 ) -> TurnContext:
@@ -62,9 +88,7 @@ def gather(
         timezone=str(accounts.zone(turn.user)),
         language=accounts.language(turn.user),
     )
-    before = continuity.continuity(
-        turn.user, before=turn.segment.opened_at, known_at=warmth.since(history)
-    )
+    before = surroundings.continuity
     previous = history[-2].created_at if len(history) > 1 else None
     if previous is None and before.tail:
         previous = before.tail[-1].created_at
@@ -76,10 +100,10 @@ def gather(
         continuity=before,
         surfaced=tuple(recalled),
         previous_message_at=previous,
-        open_question=_open_question(turn, local),
+        open_question=surroundings.open_question,
         complexity=prepared.complexity,
         number=turn.number,
-        guidance=tuple(peanut_gallery.active(turn)),
+        guidance=surroundings.guidance,
         brief=brief,
         last_words=_last_words(history),
         is_off_record=turn.is_off_record,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache, partial
 
 from django.utils import timezone
 from pydantic import BaseModel, Field, field_validator
@@ -81,24 +82,34 @@ SUBCORTICAL = Job(
 )
 
 
-def prepare(turn: Turn, history: Sequence[Message], *, now: datetime) -> Prepared:
-    """For the newest message, which is the last of `history`."""
+def prepare(
+    turn: Turn,
+    history: Sequence[Message],
+    *,
+    now: datetime,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Prepared:
+    """For the newest message, which is the last of `history`.
+
+    `meanwhile` may be called, and more than once, while the model is asked; so are the rules.
+    """
     started = time.perf_counter()
     offered = surfacing.offered(turn.user, history)
-    ruled = _by_rule(turn, history, offered, now=now)
+    ruled = cache(partial(_by_rule, turn, history, offered, now=now))
     if not history[-1].text.strip():  # only a file: what was looked for last is looked for again
-        return ruled
+        return ruled()
     outcome = SUBCORTICAL.ask_outcome(
         _values(history, offered),
-        otherwise=lambda: SubcorticalAnswer(phrases=list(ruled.phrases[:EXPANSION_MAX])),
+        otherwise=lambda: SubcorticalAnswer(phrases=list(ruled().phrases[:EXPANSION_MAX])),
+        meanwhile=lambda: (ruled(), meanwhile()),
     )
     if outcome.by_model:
-        prepared = _with_model(ruled, outcome.answer, history, offered)
+        prepared = _with_model(ruled(), outcome.answer, history, offered)
     elif outcome.reason == NOT_CONFIGURED:
-        prepared = replace(ruled, reason=NOT_CONFIGURED)
+        prepared = replace(ruled(), reason=NOT_CONFIGURED)
     else:  # a model that fails makes nobody forget what was being talked about
         kept = tuple(one.pk for one in _most_important(offered))
-        prepared = replace(ruled, kept_ids=kept, reason=(outcome.reason or "")[:40])
+        prepared = replace(ruled(), kept_ids=kept, reason=(outcome.reason or "")[:40])
     return replace(prepared, took_ms=round((time.perf_counter() - started) * 1000))
 
 

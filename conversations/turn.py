@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -15,7 +15,6 @@ from django.db import InterfaceError, OperationalError, close_old_connections, t
 from django.utils import timezone
 
 from conversations import (
-    counting,
     events,
     file_blocks,
     offline,
@@ -138,13 +137,14 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     told = selectors.brief(turn)
     history = selectors.history(turn, told)
     draft.mark("history")
-    prepared = subcortical.prepare(turn, history, now=now)
+    around = cache(partial(situation.around, turn, history, now=now))
+    prepared = subcortical.prepare(turn, history, now=now, meanwhile=around)
     draft.prepared = prepared
     draft.mark("prepared")
     recalled = _recall(turn, prepared, now)
     draft.mark("recalled")
     meanwhile = partial(_in_front, turn, draft, recalled)
-    context = situation.gather(turn, history, recalled, prepared, told, now=now)
+    context = situation.gather(turn, history, recalled, prepared, told, around(), now=now)
     draft.open_question = context.open_question
     asked = _said(history[-1])
     if client.is_configured():
@@ -152,7 +152,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
             context,
             history,
             effort=replying.effort(turn.user, prepared, history),
-            ratio=counting.ratio(turn),
+            ratio=around().ratio,
         )
         draft.composed = composed
         draft.mark("composed")

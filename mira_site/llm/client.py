@@ -69,10 +69,20 @@ def provider_host() -> str:
     return urlsplit(settings.ANTHROPIC_BASE_URL or constants.DEFAULT_BASE_URL).hostname or ""
 
 
-def complete(request: ModelRequest, *, should_stop: Callable[[], bool] | None = None) -> Finished:
-    """The whole answer at once. Raises what `stream` raises."""
+def complete(
+    request: ModelRequest,
+    *,
+    should_stop: Callable[[], bool] | None = None,
+    meanwhile: Callable[[], object] | None = None,
+) -> Finished:
+    """The whole answer at once. Raises what `stream` raises.
+
+    `meanwhile` is called when the request is on its way, with each try again.
+    """
     finished: Finished | None = None
     for event in stream(request, should_stop=should_stop):
+        if isinstance(event, RequestSent) and meanwhile is not None:
+            meanwhile()
         if isinstance(event, Finished):
             finished = event
     if finished is None:

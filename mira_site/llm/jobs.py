@@ -88,14 +88,21 @@ class Job(Generic[Answer]):
         return self.ask_outcome(values, otherwise=otherwise).answer
 
     def ask_outcome(
-        self, values: Mapping[str, str], *, otherwise: Callable[[], Answer]
+        self,
+        values: Mapping[str, str],
+        *,
+        otherwise: Callable[[], Answer],
+        meanwhile: Callable[[], object] | None = None,
     ) -> Outcome[Answer]:
-        """As `ask`, for callers that keep where the answer came from."""
+        """As `ask`, for callers that keep where the answer came from.
+
+        `meanwhile` may be called, and more than once, while a job with a deadline is on its way.
+        """
         request = self._request(values)
         if not client.is_configured():
             return self._without_model(otherwise, reason="not_configured")
         try:
-            return self._by_model(request)
+            return self._by_model(request, meanwhile)
         except LLMCapReached as error:
             # What is kept for good is worth waiting for the month in which a model may do it.
             if self.tier is Tier.BACKGROUND:
@@ -108,9 +115,11 @@ class Job(Generic[Answer]):
         log.warning("job.fell_back", job=self.name, reason=reason)
         return Outcome(answer=otherwise(), by_model=False, reason=reason)
 
-    def _by_model(self, request: ModelRequest) -> Outcome[Answer]:
+    def _by_model(
+        self, request: ModelRequest, meanwhile: Callable[[], object] | None
+    ) -> Outcome[Answer]:
         started = time.monotonic()
-        finished = client.complete(request)
+        finished = client.complete(request, meanwhile=meanwhile)
         try:
             answer = self._read(finished)
         except ModelOutputError as problem:
