@@ -6,6 +6,7 @@ export class Scroll {
   #box;
   #pill;
   #isFollowing = true;
+  #top = 0; // where it stood when it was last looked at
   #unseen = false;
   #hasEnd;
 
@@ -34,11 +35,15 @@ export class Scroll {
 
   #jump() {
     this.#box.scrollTop = this.#box.scrollHeight;
+    this.#top = this.#box.scrollTop;
   }
 
   #look() {
     const distance = this.#distance();
-    this.#isFollowing = distance < NEAR_PX && this.#hasEnd();
+    // What grew since the last jump is jumped to next; only who goes up stops following.
+    const wentUp = this.#box.scrollTop < this.#top - 1;
+    this.#top = this.#box.scrollTop;
+    this.#isFollowing = this.#hasEnd() && ((this.#isFollowing && !wentUp) || distance < NEAR_PX);
     if (this.#isFollowing) this.#unseen = false;
     this.#pill.hidden = this.#isFollowing || (this.#hasEnd() && !this.#unseen && distance < this.#box.clientHeight);
     this.#pill.querySelector("span").textContent = this.#unseen ? "New messages" : "To the end";

@@ -247,7 +247,8 @@ def test_a_page_reloaded_during_an_answer_catches_up_and_goes_on(
     fake.on("reply").streams([f"n{number} " for number in range(50)], delay_s=0.08, times=1)
     fake.on("reply").says("Two hours.")
     open_chat(page)
-    write(page, "Count for me.")
+    tall = "\n".join(["Count for me."] * 60)
+    write(page, tall)
     expect(replies(page).last.locator(".markdown")).to_contain_text("n5")
     write(page, "How long is that?")
     state = page.locator(".outbox .message__foot > span")
@@ -260,7 +261,9 @@ def test_a_page_reloaded_during_an_answer_catches_up_and_goes_on(
     expect(replies(page).first.locator(".markdown")).to_have_text(whole)
     expect(replies(page).last.locator(".markdown")).to_have_text("Two hours.")
     expect(replies(page)).to_have_count(2)
-    expect(questions(page)).to_have_text(["Count for me.", "How long is that?"])
+    expect(questions(page)).to_have_text([tall, "How long is that?"])
+    expect(replies(page).last).to_be_in_viewport()
+    expect(page.locator("[data-pill]")).to_be_hidden()
 
 
 def test_a_message_written_offline_is_kept_and_sent_once(page: Page, fake: FakeAnthropic) -> None:
