@@ -77,7 +77,8 @@ def ranked(
     relevance = 1 / (1 + np.exp(SLOPE * (MIDDLE - score)))
     relevance *= 1 - PHRASE_STEP * np.arange(relevance.shape[1])
     is_answer = (pool.similarities >= NEAR_FLOOR) | (pool.overlaps >= OVERLAP_FLOOR)
-    is_answer[:, 0] |= np.array([one in named for one in pool.ids], dtype=np.bool_)
+    if named:
+        is_answer[:, 0] |= np.array([one in named for one in pool.ids], dtype=np.bool_)
     if pool.asked.vectors:
         is_answer |= relevance >= RELEVANCE_FLOOR
     places = np.argmax(np.where(is_answer, relevance + 1, relevance), axis=1)
@@ -147,6 +148,8 @@ def _particular(pool: Pool) -> Floats:
 def _named(pool: Pool, named: Mapping[UUID, str]) -> Floats:
     """Mentions the name by another word: the name itself is told by words and word pieces."""
     found = np.zeros_like(pool.similarities)
+    if not named:
+        return found
     found[:, 0] = [
         one in named and named[one].casefold() not in text.casefold()
         for one, text in zip(pool.ids, pool.texts, strict=True)

@@ -227,6 +227,7 @@ class _Matches:
         self._pool, self._named = pool, named
         names = {memory_id: hub.name for memory_id, hub in named.items()}
         self._ranked = ranking.ranked(pool, names, zone, without=without)
+        self._signals = {name: values.tolist() for name, values in self._ranked.signals.items()}
         self._scores = self._ranked.relevance * (
             1 - IMPORTANCE_SHARE + IMPORTANCE_SHARE * pool.importance
         )
@@ -304,7 +305,7 @@ class _Matches:
             place=int(self._ranked.places[row]),
             relevance=float(self._ranked.relevance[row]),
             score=float(self._scores[row]),
-            signals={name: float(values[row]) for name, values in self._ranked.signals.items()},
+            signals={name: values[row] for name, values in self._signals.items()},
             name=self._named[candidate.id].name if candidate.id in self._named else "",
         )
 
