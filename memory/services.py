@@ -320,9 +320,8 @@ def note_accesses(
     at: datetime,
 ) -> None:
     """Which memories came up in a segment and which were used: each counts once a segment."""
-    kinds = MemoryAccess.Kind
-    accesses.record(user, surfaced, segment_id=segment_id, kind=kinds.SURFACED, at=at)
-    accesses.record(user, used, segment_id=segment_id, kind=kinds.USED, at=at)
+    accesses.record(user, surfaced, segment_id=segment_id, kind=MemoryAccess.Kind.SURFACED, at=at)
+    accesses.record(user, used, segment_id=segment_id, kind=MemoryAccess.Kind.USED, at=at)
 
 
 def hasten(*, user: User, work_ids: Collection[UUID]) -> int:
