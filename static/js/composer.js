@@ -3,6 +3,7 @@
 import { Attachments } from "mira/attachments";
 
 const SAVE_AFTER_MS = 250;
+const LONG_CHARS = 24; // what no longer fits beside the buttons on a phone
 
 export class Composer {
   #form;
@@ -98,7 +99,15 @@ export class Composer {
     this.#send.hidden = this.#isRunning && !hasText;
   }
 
+  /** On a phone a longer text has a row of its own, until it is gone: it does not jump back and forth. */
+  #widen() {
+    const text = this.#input.value;
+    if (!text) this.#form.classList.remove("composer--long");
+    else if (text.length > LONG_CHARS || text.includes("\n")) this.#form.classList.add("composer--long");
+  }
+
   #fit() {
+    this.#widen();
     if (CSS.supports("field-sizing", "content")) return;
     this.#input.style.height = "auto";
     this.#input.style.height = `${this.#input.scrollHeight}px`;
