@@ -142,7 +142,6 @@ def revoke_all_tokens(*, user: User) -> int:
 
 
 # --- Days and choices ------------------------------------------------------------------------
-@transaction.atomic
 def record_use(*, user: User, at: datetime) -> bool:
     """Count a message of the person's, sent at `at`, to their day; True if it begins a new one.
 
@@ -151,11 +150,12 @@ def record_use(*, user: User, at: datetime) -> bool:
     """
     if _counted(user, at):  # as nearly always
         return False
-    clock = User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    if _counted(clock, at):
-        return False
-    day_on = selectors.local_now(clock, at).date()
-    UseDay.objects.create(user=clock, day_on=day_on, first_message_at=at, message_count=1)
+    with transaction.atomic():
+        clock = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        if _counted(clock, at):
+            return False
+        day_on = selectors.local_now(clock, at).date()
+        UseDay.objects.create(user=clock, day_on=day_on, first_message_at=at, message_count=1)
     return True
 
 

@@ -7,9 +7,11 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations import offline, services, sweep, turn
@@ -417,3 +419,20 @@ def _until(holds: Callable[[], object], timeout_s: float = 10) -> None:
 
 def _plain(messages: list[dict]) -> list[tuple[str, str]]:
     return [(message["role"], messages_api.text_of(message)) for message in messages]
+
+
+def test_an_ordinary_turn_takes_few_statements(me, fake_anthropic):
+    """Each costs a millisecond before the first word, so what was read is passed along."""
+    know(me, "Alice's boat Merula leaks.")
+    say(me, "Where does my boat leak?")
+    with CaptureQueriesContext(connection) as accepting:
+        asked = tell(me, "How bad is the leak of my boat?")
+    with CaptureQueriesContext(connection) as answering:
+        answer(asked)
+    sent = [str(query["sql"]) for query in answering.captured_queries]
+    before_the_request = list(takewhile(lambda sql: "llm_model_calls" not in sql, sent))
+    assert asked.surfaced.exists()
+    assert len(accepting) <= 13, "\n".join(
+        str(query["sql"]) for query in accepting.captured_queries
+    )
+    assert len(before_the_request) <= 20, "\n".join(before_the_request)
