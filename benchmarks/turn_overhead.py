@@ -141,7 +141,9 @@ async def measure(fake: object, turns: int) -> tuple[list[Heard], list[float]]:
     url = f"ws://127.0.0.1:{PORT}/ws/chat/"
     async with connect(url, subprotocols=[f"token.{token}"]) as socket:
         for number in range(turns + 3):
-            heard = await one_turn(socket, f"What did the {SUBJECTS[number % 10]} cost?")
+            # Never the same words twice: what was embedded before would be known.
+            asked = f"What did the {SUBJECTS[number % 10]} number {number} cost?"
+            heard = await one_turn(socket, asked)
             seen = next(seen for seen in reversed(fake.requests) if seen.tier == "reply")
             bare = await asyncio.to_thread(one_call, sdk, dict(seen.json))
             if number >= 3:  # the first ones warm caches and pools on both sides
