@@ -63,10 +63,12 @@ async function askDelete(view) {
   }
   const given = await ask({ title: "Delete this message?", body, confirm: "Delete", danger: true });
   if (!given) return;
+  const holder = view.element.closest("[tabindex]");
   const query = new URLSearchParams({ with_answer: String(Boolean(given.answer)) });
   if (given.what) query.set("what_came_of_it", given.what);
   try {
     const gone = await del(`${address(message)}?${query}`);
+    holder?.focus({ preventScroll: true }); // the button that had it is gone
     view.element.dispatchEvent(new CustomEvent("mira:deleted", { bubbles: true, detail: { ids: gone.deleted } }));
     const text = gone.forgotten ? `Deleted, and ${times(gone.forgotten, "memory", "memories")} forgotten.` : "Deleted.";
     toast(text, { kind: "good", ...(gone.receipt && { action: { label: "Receipt", run: () => location.assign("/memories/forgotten/") } }) });

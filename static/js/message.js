@@ -177,8 +177,9 @@ export class ReplyView extends View {
   }
 
   /** What can be done about how the answer ends: go on with it, or ask for a real one. */
-  #setEnd({ is_cut: isCut, is_quoted: isQuoted }) {
-    for (const [isWanted, name, make] of [[isCut, "limit", limitNote], [isQuoted, "quoted", quotedNote]]) {
+  #setEnd({ is_cut: isCut, is_quoted: isQuoted, segment }) {
+    const isOpen = segment?.status !== "collapsed";
+    for (const [isWanted, name, make] of [[isCut, "limit", limitNote], [isQuoted && isOpen, "quoted", quotedNote]]) {
       const shown = this.article.querySelector(`:scope > [data-${name}]`);
       if (isWanted && !shown) this.#note.before(make(this.turn));
       else if (!isWanted) shown?.remove();

@@ -49,10 +49,14 @@ function startDialogs() {
 
 /** Drafts and unsent messages are this person's; they leave the device with them. */
 function forgetOnSignOut() {
-  document.querySelector("[data-sign-out]")?.addEventListener("submit", () => {
+  const forget = () => {
     for (const key of Object.keys(localStorage)) {
       if (/^mira\.(draft\.|outbox\.|theme\.unsaved$)/.test(key)) localStorage.removeItem(key);
     }
+  };
+  document.querySelector("[data-sign-out]")?.addEventListener("submit", () => {
+    forget();
+    addEventListener("pagehide", forget); // the composer keeps its draft when the page goes; this comes after it
   });
 }
 

@@ -317,6 +317,10 @@ def test_an_unsent_draft_survives_a_reload(page: Page, live_mira: str) -> None:
     page.wait_for_timeout(400)  # saved a moment after the last key
     page.reload()
     expect(page.locator("#composer-text")).to_have_value("Half a thought")
+    page.get_by_label("Menu").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    assert "Half a thought" not in page.evaluate("Object.values(localStorage).join()")
 
 
 # --- The past ----------------------------------------------------------------------------------

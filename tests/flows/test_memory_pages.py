@@ -315,6 +315,7 @@ def test_a_message_is_deleted_with_what_came_of_it(page, me, fake):
     dialog.get_by_role("button", name="Delete").click()
     expect(questions(page)).to_have_text(["And the weather?"])
     expect(page.locator(".toast")).to_contain_text("1 memory forgotten")
+    expect(page.locator("[data-scroller]")).to_be_focused()
     assert not Memory.objects.for_user(me).exists()
     assert not Message.objects.for_user(me).filter(text__contains="Merula").exists()
     assert Segment.objects.for_user(me).count() == 1
