@@ -46,6 +46,7 @@ REFERRED_WORDS = 8  # of them that join the newest message in a phrase
 REFERRED_NAMES = 3  # of the messages before, the latest first
 KEPT_SIMILARITY = 0.40  # cosine to the newest message from which a surfaced memory stays
 KEPT_SHARE = 0.5  # of a memory's telling words in the last messages that makes it stay
+OFFLINE_MODEL = "offline"  # what stands as the model of an answer without one
 OFFLINE_QUOTES = 5  # memories quoted by an answer without a model
 LATELY_MESSAGES = 200  # of a segment, in which an answer without a model looks for an answer
 LATELY_QUOTES = 2  # sentences of them in it

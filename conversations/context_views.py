@@ -17,10 +17,9 @@ from django.views.decorators.http import require_GET
 
 from conversations import context_selectors, ledger
 from conversations import context_wording as wording
-from conversations.constants import CONTEXT_KEPT_DAYS
+from conversations.constants import CONTEXT_KEPT_DAYS, OFFLINE_MODEL
 from conversations.context_selectors import Seen, SeenSection, Spent
 from conversations.models import Message, Observation, Turn
-from conversations.replying import OFFLINE_MODEL
 from memory.types import Memory
 from mira_site.accounts import selectors as accounts
 from mira_site.accounts.types import SignedInRequest

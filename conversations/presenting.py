@@ -7,9 +7,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from conversations.constants import REOPEN_MINUTES
+from conversations.constants import OFFLINE_MODEL, REOPEN_MINUTES
 from conversations.models import Attachment, Message, Segment, SurfacedMemory, ToolCall, Turn
-from conversations.replying import OFFLINE_MODEL
 from conversations.types import CameOf, Deleted
 from memory.types import ForgetReceipt, LinkedMemory, Memory, MemorySource, Recalled, SourceRef, Why
 from mira_site.errors import is_retryable

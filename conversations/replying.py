@@ -10,7 +10,7 @@ import structlog
 from django.utils import timezone
 
 from conversations import events, lately, offline, remembering, shrinking, tool_loop, warmth
-from conversations.constants import DELTA_FLUSH_S
+from conversations.constants import DELTA_FLUSH_S, OFFLINE_MODEL
 from conversations.draft import Draft
 from conversations.events import Event
 from conversations.liveness import Watch
@@ -25,7 +25,6 @@ from toolbox.types import ToolContext
 
 log = structlog.get_logger(__name__)
 
-OFFLINE_MODEL = "offline"
 TOO_LONG = (
     "This part of the conversation has grown too long for the model, even in short. Wrap it up, "
     "then send your message again; nothing is lost by it."

@@ -27,10 +27,9 @@ from conversations import (
     veil,
     veil_words,
 )
-from conversations.constants import MESSAGE_MAX_CHARS
+from conversations.constants import MESSAGE_MAX_CHARS, OFFLINE_MODEL
 from conversations.events import Event
 from conversations.models import Attachment, Message, Segment, Turn
-from conversations.replying import OFFLINE_MODEL
 from conversations.types import Afterlife, Deleted, Rederiving
 from memory import services as memory
 from mira_site.accounts import services as accounts

@@ -31,7 +31,7 @@ from conversations import (
     surfacing,
     threads,
 )
-from conversations.constants import OFFLINE_QUOTES, STORE_RETRY_S, STORE_TRIES
+from conversations.constants import OFFLINE_MODEL, OFFLINE_QUOTES, STORE_RETRY_S, STORE_TRIES
 from conversations.draft import Draft
 from conversations.events import Event
 from conversations.liveness import Watch
@@ -115,7 +115,7 @@ def _note_accesses(turn: Turn, draft: Draft) -> None:
         user=turn.user,
         segment_id=turn.segment_id,
         surfaced=ids,
-        used=ids[:OFFLINE_QUOTES] if draft.model == replying.OFFLINE_MODEL else (),
+        used=ids[:OFFLINE_QUOTES] if draft.model == OFFLINE_MODEL else (),
         at=timezone.now(),
     )
 
@@ -172,7 +172,7 @@ def steps(turn: Turn, draft: Draft, watch: Watch) -> Iterator[Event]:
     if not draft.text.strip() and not draft.is_stopped:
         yield from _failed(turn, draft, "empty_reply", EMPTY_DETAIL)
         return
-    if draft.model != replying.OFFLINE_MODEL:
+    if draft.model != OFFLINE_MODEL:
         remembering.keep_asked(turn.user, asked, calls=draft.calls)
     status = Turn.Status.STOPPED if draft.is_stopped else Turn.Status.DONE
     yield from _stored(turn, draft, status)
