@@ -92,7 +92,7 @@ class TestSideBySide:
     def test_looks_run_together_and_their_results_stand_in_the_order_of_the_calls(
         self, me: User, fake_anthropic: FakeAnthropic, tool: Probe
     ) -> None:
-        waits = {"a": 0.6, "b": 0.3, "c": 0.0}
+        waits = {"a": 1.2, "b": 0.8, "c": 0.4}  # a busy machine begins the last one late
         tool.act = lambda word: time.sleep(waits[word]) or f"echo {word}"
         calls(fake_anthropic, look("a"), look("b"), look("c"))
         fake_anthropic.on("reply").says("Done.")
