@@ -25,7 +25,8 @@ NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 MESSAGE_KEYS = {
     "id", "position", "role", "text", "content", "created_at", "edited_at", "segment", "turn",
-    "turn_status", "error", "is_partial", "is_cut", "is_quoted", "is_off_record", "surfaced", "tools",
+    "turn_status", "error", "is_partial", "is_cut", "is_quoted", "is_off_record",
+    "surfaced", "tools",
     "attachments",
 }  # fmt: skip
 TURN_KEYS = {
