@@ -213,14 +213,16 @@ class _Seen:
 
     def _shares(self) -> tuple[Floats, Floats]:
         terms, phrases = len(self._asked.terms), len(self._asked.phrases)
-        bits = self._held[:, None] >> np.arange(terms) & 1
+        few = np.flatnonzero(self._held)
+        bits = self._held[few, None] >> np.arange(terms) & 1
         held_by = np.maximum(0.5, bits.sum(axis=0))
         weights: Floats = np.log(1 + self._in_all / held_by)
         of_phrase = np.zeros((terms, phrases))
         for place, tokens in enumerate(self._asked.tokens):
             of_phrase[list(tokens), place] = weights[list(tokens)]
         whole = of_phrase.sum(axis=0)
-        shares: Floats = bits @ (of_phrase / np.where(whole > 0, whole, 1))
+        shares = np.zeros((len(self._rows), phrases))
+        shares[few] = bits @ (of_phrase / np.where(whole > 0, whole, 1))
         return weights, shares
 
     def _beside(self) -> tuple[Places, Places]:
@@ -251,10 +253,10 @@ class _Seen:
                 chosen[_best(free, near, worded, limit)] = True
             chosen[_best(free[worded[free] > 0], worded, near, limit)] = True
         of_chosen = np.flatnonzero(chosen)
-        speaks = (self._held != 0) | (self._similarities.max(axis=1, initial=0) >= NEAR_FLOOR)
-        for beside in (self._before[of_chosen], self._after[of_chosen]):
-            beside = beside[beside >= 0]
-            chosen[beside[speaks[beside]]] = True
+        beside = np.concatenate([self._before[of_chosen], self._after[of_chosen]])
+        beside = beside[beside >= 0]
+        is_near = self._similarities[beside].max(axis=1, initial=0) >= NEAR_FLOOR
+        chosen[beside[is_near | (self._held[beside] != 0)]] = True
         chosen[self._places(wanted)] = True
         chosen[out] = True
         return np.flatnonzero(chosen)
