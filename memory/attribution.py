@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory import voices
@@ -13,6 +13,7 @@ from memory.types import SourceMessage, SourceRef
 from memory.voices import Part
 from mira_site.prompts import quoted
 
+SENTENCE_MIN_WORDS = 3  # fewer stand in many messages
 _ELEMENTS = {"echo": "said_back", "outside": "pasted"}
 
 
@@ -52,6 +53,7 @@ def backing(
     named = [one for one in named if one.text("own") or one.text("outside")]
     if not named:
         return None
+    named = _saying(sentence, named, spoken) or named
     if _is_within(sentence, named, "echo"):
         return None
     is_outside = _is_outside(sentence, claim, named)
@@ -62,6 +64,20 @@ def backing(
         sources=tuple(_source(one, voice, wanted) for one in resting),
         trust=Trust.OUTSIDE if is_outside else Trust.SAID,
     )
+
+
+def _saying(
+    sentence: str, named: Sequence[_Spoken], spoken: Mapping[int, _Spoken]
+) -> list[_Spoken]:
+    """Who says the sentence word for word, where none of the named does: a number is soon wrong.
+
+    Only among the person's own words: what was pasted stays the source of what it tells.
+    """
+    if len(sentence.split()) < SENTENCE_MIN_WORDS:
+        return []
+    if any(one.text("outside") or _is_within(sentence, [one], "own") for one in named):
+        return []
+    return [one for one in spoken.values() if _is_within(sentence, [one], "own")]
 
 
 def marked(text: str, answers: Sequence[str]) -> str:

@@ -23,6 +23,15 @@ def test_without_a_number_it_is_the_message_most_like_it(segment):
     assert found.sources[0].message_id == segment.messages[1].message_id
 
 
+def test_the_message_that_says_the_sentence_is_the_source_whatever_its_number(segment):
+    segment.said("I sail on Sundays.", "My boat is called Merula.", f"Look.\n{MAIL}")
+    said = "My boat is called Merula."
+    found = backing("Alice's boat is called Merula.", said, segment.messages, numbers=[1])
+    assert [source.message_id for source in found.sources] == [segment.messages[1].message_id]
+    found = backing("Alice adores ShopX.", said, segment.messages, numbers=[3])
+    assert found.trust == Trust.OUTSIDE, "what was pasted stays the source of what it tells"
+
+
 @pytest.mark.parametrize("sentence", ["", "Look at this.", "Alice adores ShopX."])
 def test_a_pasted_text_is_not_the_persons_word_whatever_sentence_is_claimed(segment, sentence):
     segment.said(f"Look at this.\n{MAIL}")
