@@ -28,7 +28,7 @@ ASKING = frozenset(_ASKING.split())
 
 def is_asked(text: str) -> bool:
     """Whether the words ask for something, as far as their sign or their first word tells."""
-    first = next(iter(text.casefold().split()), "").strip("¿¡,.!…\"“„«")
+    first = next(iter(text.casefold().split()), "").strip('¿¡,.!…"“„«')
     return "?" in text or "？" in text or first in ASKING
 
 

@@ -186,8 +186,7 @@ def frames(memories: Sequence[Recalled], *, zone: ZoneInfo) -> dict[Hashable, in
     """What the line of each day costs."""
     moments = {_day(one, zone): one.said_at for one in memories}
     return {
-        on: rendering.line_tokens(rendering.heading(moment, zone))
-        for on, moment in moments.items()
+        on: rendering.line_tokens(rendering.heading(moment, zone)) for on, moment in moments.items()
     }
 
 
