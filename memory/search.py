@@ -152,8 +152,8 @@ def candidates(
     room: str | None = None,
     include_hidden: bool = False,
 ) -> Pool:
-    """The nearest and the best worded memories for each phrase, however near they are, and what was
-    said directly before and after them if that is near or holds a word; few of all these are good.
+    """The nearest and the best worded memories for each phrase, and what was said directly before
+    and after them if that is near or holds a word too; few of all these are good.
 
     Only what may come up at `now` (visibility.py), unless `include_hidden`, and stands in the wing
     and the room, if any is given, whatever the case of their letters. The `wanted` are among them
@@ -249,8 +249,7 @@ class _Seen:
         chosen = np.zeros(len(self._rows), dtype=np.bool_)
         for place in range(legs):
             near, worded = self._similarities[:, place], self._overlaps[:, place]
-            if self._asked.vectors:
-                chosen[_best(free, near, worded, limit)] = True
+            chosen[_best(free[near[free] >= NEAR_FLOOR], near, worded, limit)] = True
             chosen[_best(free[worded[free] > 0], worded, near, limit)] = True
         of_chosen = np.flatnonzero(chosen)
         beside = np.concatenate([self._before[of_chosen], self._after[of_chosen]])

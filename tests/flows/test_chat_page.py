@@ -500,7 +500,8 @@ def test_a_starter_leaves_the_rest_to_the_person(page: Page, live_mira: str) -> 
 def test_the_theme_is_chosen_and_kept(page: Page, live_mira: str) -> None:
     open_chat(page)
     page.click("[data-menu] > summary")
-    page.click("[data-theme-choice='dark']")
+    with page.expect_response("**/api/v1/me/"):
+        page.click("[data-theme-choice='dark']")
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.evaluate("getComputedStyle(document.body).colorScheme || 'dark'") == "dark"
