@@ -32,12 +32,7 @@ def readable(user: User, segment_id: UUID) -> list[Message]:
 
 
 def read(message: Message) -> str:
-    """The message's text without what was forgotten of it."""
-    return without(message.text, [Span(row.start, row.end) for row in message.forgotten.all()])
-
-
-def plain_text(message: Message) -> str:
-    """The message's text without what was forgotten of it; `forgotten` is prefetched."""
+    """The message's text without what was forgotten of it; of many, `forgotten` is prefetched."""
     return without(message.text, [Span(row.start, row.end) for row in message.forgotten.all()])
 
 

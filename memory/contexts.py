@@ -5,7 +5,7 @@ rendering. The one way memory is chosen and shown: API, MCP, memory_tool, prompt
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from uuid import UUID
@@ -34,7 +34,6 @@ from memory.types import (
     ContextItem,
     Factors,
     LeftOutItem,
-    MemoryView,
     RecallContext,
     Recalled,
     Why,
@@ -54,7 +53,6 @@ REASONS: Mapping[LeftOut, str] = {
 # Of 20 facts, right answers had a weight of 0.006 to 0.72, the nearest wrong ones at most 0.008.
 FALLBACK_BELOW = 0.01  # weight of a wing's best under which the fallback wings are tried
 NOTHING = Found()
-VIEW = tuple(field.name for field in fields(MemoryView))
 
 
 @metrics.operation("recall")
@@ -291,7 +289,7 @@ def _alike(user: User, items: Sequence[ContextItem], *, now: datetime) -> list[L
     why = Why(text="says nearly the same as another that came up", path="meaning")
     return [
         LeftOutItem(
-            memory=Recalled(**{name: getattr(views[one], name) for name in VIEW}, score=0, why=why),
+            memory=Recalled(**recall.given(views[one]), score=0, why=why),
             reason=f"It says nearly the same as {short_ids.short(shown.id)}.",
         )
         for one, shown in stands_for.items()

@@ -364,7 +364,7 @@ class _Shaping:
     def recalled(self, match: Match, linked: Sequence[Linked], *, is_kept: bool) -> Recalled:
         view = self._views[match.candidate.id]
         return Recalled(
-            **_given(view),
+            **given(view),
             score=match.score,
             why=self._why(match, view, is_kept=is_kept),
             is_past=view.valid_until is not None and view.valid_until <= self._now,
@@ -415,7 +415,7 @@ class _Shaping:
             **_source(view),
         )
         return LinkedMemory(
-            **_given(view),
+            **given(view),
             link_type=linked.link_type,
             outward=linked.outward,
             bond=linked.bond,
@@ -431,7 +431,8 @@ class _Shaping:
         return f"noted on {day(view.created_at, self._zone)}"
 
 
-def _given(view: MemoryView) -> dict[str, Any]:
+def given(view: MemoryView) -> dict[str, Any]:
+    """What is shown of a memory, by the names of Recalled."""
     return dict(zip(_VIEW, _VALUES(view), strict=True))
 
 

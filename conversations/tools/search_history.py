@@ -10,10 +10,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field, model_validator
 
-from conversations import searching
+from conversations import passages, searching
 from conversations.ledger import by, cut
 from conversations.models import Message, Segment
-from conversations.passages import plain_text
 from memory import selectors as memory
 from mira_site.accounts import selectors as accounts
 from mira_site.errors import ToolError
@@ -178,7 +177,7 @@ def _segment(one: Segment, zone: ZoneInfo) -> str:
 
 
 def _said(message: Message, zone: ZoneInfo, most: int) -> str:
-    text = quoted(cut(plain_text(message), most))
+    text = quoted(cut(passages.read(message), most))
     return (
         f'<message id="msg_{message.short_id}" segment="seg_{message.segment_id.hex[:8]}" '
         f'by="{by(message)}" at="{message.created_at.astimezone(zone):%d %B %Y, %H:%M}">'

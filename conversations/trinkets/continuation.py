@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import tzinfo
 
+from conversations import passages
 from conversations.constants import TAIL_CHARS
 from conversations.ledger import by, cut
 from conversations.models import Message
-from conversations.passages import plain_text
 from conversations.trinkets.base import Slot, trinket
 from conversations.types import Summary, TurnContext
 from mira_site.prompts import in_quotes, quoted
@@ -48,5 +48,5 @@ def as_told(element: str, one: Summary, text: str, zone: tzinfo | None) -> str:
 
 def _said(message: Message, zone: tzinfo | None) -> str:
     at = f"{message.created_at.astimezone(zone):%d %B %Y, %H:%M}"
-    text = cut(plain_text(message), TAIL_CHARS)
+    text = cut(passages.read(message), TAIL_CHARS)
     return f'<said by="{by(message)}" at="{at}">{quoted(text)}</said>'
